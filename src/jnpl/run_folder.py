@@ -33,6 +33,7 @@ from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.judging.audit import UNSURE_LABEL, AuditSample, audited
 from jnpl.judging.findings import Findings
 from jnpl.judging.tag_findings import TagFindings
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.judging.threshold import as_threshold
 
 if TYPE_CHECKING:
@@ -311,9 +312,19 @@ class RunFolder:
         """The findings on several tags per sample; an InputError if there are none that can be read."""
         return TagFindings.load(self.path)
 
+    @property
+    def sample_findings(self) -> Findings:
+        """The findings with one label per sample, which is the set of its tags where samples have several."""
+        return self._tag_set_findings if self.has_tags else self.findings
+
+    @cached_property
+    def _tag_set_findings(self) -> TagSetFindings:
+        return TagSetFindings.of(self.tag_findings)
+
     def save_tag_findings(self, findings: TagFindings) -> None:
         """Write the findings on several tags per sample."""
         findings.save(self.path)
+        self.__dict__.pop("_tag_set_findings", None)
         self.tag_findings = findings
 
     def save_findings(self, findings: Findings) -> None:
@@ -673,6 +684,7 @@ class RunFolder:
             for name in (
                 "findings",
                 "tag_findings",
+                "_tag_set_findings",
                 "run_facts",
                 "data_facts",
             ):  # another process may have written since

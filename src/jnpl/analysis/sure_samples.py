@@ -12,6 +12,7 @@ from jnpl.analysis.short_vectors import mean_views
 if TYPE_CHECKING:
     from jnpl.data.source import Source
     from jnpl.judging.findings import Findings
+from jnpl.judging.tag_sets import TagSetFindings
 
 _POOL = 1000  # surest samples of a class among which the nearest are searched for
 _BLOCK = 4096  # rows compared at a time
@@ -25,10 +26,17 @@ def vectors_of(source: Source) -> npt.NDArray[Any] | None:
 
 
 def surest(findings: Findings, label: int) -> Positions:
-    """Return samples (M,) of a given label that nobody suspects, those of the best quality, at most 1,000."""
-    quality, given = findings.label_quality, findings.given_labels
-    sure = ~findings.is_label_issue & ~np.isnan(quality) & (findings.suggested_labels == given)
-    fine = np.flatnonzero((given == label) & sure)
+    """Return samples (M,) of a given label that nobody suspects, those of the best quality, at most 1,000.
+
+    Where samples have several tags, `label` is a tag.
+    """
+    if isinstance(findings, TagSetFindings):
+        quality = findings.tags.quality[:, label]
+        fine = np.flatnonzero(findings.tags.given[:, label] & (quality >= findings.tags.threshold))
+    else:
+        quality, given = findings.label_quality, findings.given_labels
+        sure = ~findings.is_label_issue & ~np.isnan(quality) & (findings.suggested_labels == given)
+        fine = np.flatnonzero((given == label) & sure)
     order: Positions = fine[np.argsort(-quality[fine], kind="stable")[:_POOL]]
     return order
 

@@ -90,7 +90,7 @@ def serve_page(folder: "RunFolder", page: Page, audit: "AuditSession | None" = N
     if token is not None and len(token) < MIN_TOKEN:
         raise InputError(f"--token needs at least {MIN_TOKEN} characters, got {len(token)}")
     secret = secrets.token_urlsafe(24) if token is None else token
-    _ = folder.findings, folder.run_facts  # damaged ones are an error before a page is shown
+    _ = folder.sample_findings, folder.run_facts  # damaged ones are an error before a page is shown
     open_data, reason = data_opener(folder, page.data, trust_code=page.trust_code)
     address = listen(host, page.port)
     link = address.link(secret)
@@ -100,7 +100,7 @@ def serve_page(folder: "RunFolder", page: Page, audit: "AuditSession | None" = N
         title = folder.run_facts.data or folder.path.resolve().name
         app = make_app(
             session,
-            audit or AuditSession(folder),
+            audit or (None if folder.has_tags else AuditSession(folder)),
             Access(secret, address.hosts),
             title=title,
             reviewer=(page.reviewer or user_name())[:80],

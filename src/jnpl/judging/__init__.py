@@ -11,6 +11,7 @@
 - `consensus`: one label from those of several annotators
 - `tag_findings`: `TagFindings`, the result where samples have several tags; `tag_heads`: heads with one output per tag;
   `tag_noise`: which tags are missing, which are extra, and which are merely unclear
+- `tag_sets`: the same with the set of tags as the label of a sample, for review and corrections
 - `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
 - `threshold`: the label quality below which a label is an issue
 - `out_of_fold`: predictions of linear heads that did not see the label; `trees`: such models for tables

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.runs import many_findings
 
 from jnpl.internal.errors import InputError
-from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
+from jnpl.outputs.review.ranking import Filter, Ranking, mask_of
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_filters(findings, wanted, rule):
 
 def test_pairs_are_counted(findings):
     ranking, undecided = Ranking(findings), np.arange(400) % 2 == 0
-    found = pairs(ranking, findings.given_labels, undecided, 4, most=5)
+    found = ranking.pairs(undecided, most=5)
     assert len(found) == 5
     for each in found:
         members = (

@@ -22,7 +22,9 @@ import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
+from jnpl.internal.json_files import parse_json
 from jnpl.internal.terminal import visible
+from jnpl.judging.tag_sets import TagSetFindings
 
 if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
@@ -32,8 +34,9 @@ Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]
 ACTIONS: tuple[str, ...] = get_args(Action)
 _BUSY = 10_000  # milliseconds to wait for another process that writes
 
+# Where samples have several tags, `label` is the number of a set of them in `tag_sets`, a JSON list of tag numbers.
 # Tables are not STRICT, which SQLite knows since 3.37 only: Python on RHEL 9 and Debian 11 has 3.34.
-_VERSION = 3
+_VERSION = 4
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -68,6 +71,7 @@ CREATE TABLE rounds (
     seconds REAL NOT NULL,
     arrays BLOB NOT NULL
 );
+CREATE TABLE tag_sets (number INTEGER PRIMARY KEY, tags TEXT NOT NULL UNIQUE);
 """
 
 _ALL = (
@@ -81,12 +85,13 @@ _SOME = _ALL.replace(" ORDER BY", " WHERE c.position IN (SELECT value FROM json_
 # What the values of a row must be: SQLite stores any value in any column.
 _MOMENT = "typeof({0}) = 'text' AND length({0}) BETWEEN 19 AND 40 AND julianday({0}) IS NOT NULL"
 _WHOLE = "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND {1}"
+_LABEL, _SET = _WHOLE.format("label", ":classes - 1"), "label IN (SELECT number FROM tag_sets)"
 _VALID = {
     "reviewers": "typeof(name) = 'text' AND length(name) BETWEEN 1 AND 80",
     "batches": f"typeof(tab) = 'text' AND {_MOMENT.format('made_at')} AND"
     f" (undone_at IS NULL OR {_MOMENT.format('undone_at')})",
     "decisions": f"{_WHOLE.format('position', ':samples - 1')} AND"
-    f" (label IS NULL OR {_WHOLE.format('label', ':classes - 1')}) AND"
+    f" (label IS NULL OR {_LABEL}) AND"
     " (quality IS NULL OR (typeof(quality) IN ('real', 'integer') AND quality BETWEEN 0 AND 1)) AND"
     f" {_WHOLE.format('is_suspect', '1')} AND action IN ('keep', 'relabel', 'drop', 'unsure') AND"
     " (action = 'relabel') = (label IS NOT NULL)",
@@ -167,6 +172,8 @@ class DecisionStore:
     def __init__(self, path: Path, findings: Findings) -> None:
         self.path = require_file(path)
         self._lock = threading.RLock()
+        self._sets = findings.sets if isinstance(findings, TagSetFindings) else None
+        self._label_of: dict[int, int] = {}  # number of a stored set -> its number in `_sets`
         try:
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY / 1000, check_same_thread=False, isolation_level=None
@@ -208,13 +215,50 @@ class DecisionStore:
     def _check_rows(self, findings: Findings) -> None:
         """Raise an InputError if a row holds values that no decision on these samples has."""
         limits = {"samples": len(findings.ids), "classes": findings.num_classes}
-        for table, condition in _VALID.items():
+        for table, of_labels in _VALID.items():
+            condition = of_labels if self._sets is None else of_labels.replace(_LABEL, _SET)
             query = f"SELECT * FROM {table} WHERE NOT ({condition}) OR ({condition}) IS NULL LIMIT 1"  # noqa: S608 - ours
             if (row := self._connection.execute(query, limits).fetchone()) is not None:
                 shown = visible(str(row)[:80])
                 raise InputError(f"{str(self.path)!r} cannot be used: its table {table} holds {shown}; restore it")
+        for number, tags in self._connection.execute("SELECT * FROM tag_sets"):
+            try:
+                self._add_set(number, tags)
+            except ValueError as error:
+                shown = visible(str((number, tags))[:80])
+                reason = f"its table tag_sets holds {shown}; restore it"
+                raise InputError(f"{str(self.path)!r} cannot be used: {reason}") from error
         if (row := self._connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
             raise InputError(f"{str(self.path)!r} cannot be used: a row of {row[0]} names one that is not there")
+
+    def _add_set(self, number: int, tags: str) -> int:
+        """Return the label that a stored set has in this process; what no set can be is a ValueError."""
+        values = parse_json(tags) if isinstance(tags, str) else None
+        are_numbers = isinstance(values, list) and all(type(value) is int for value in values)
+        if self._sets is None or not are_numbers or json.dumps(sorted(set(values))) != tags:
+            raise ValueError("no set of tags of this run")
+        self._label_of[number] = self._sets.number(values)
+        return self._label_of[number]
+
+    def _label(self, stored: int | None) -> int | None:
+        """Return the label of a stored decision."""
+        if stored is None or self._sets is None or stored in self._label_of:
+            return stored if stored is None else self._label_of.get(stored, stored)
+        with self._lock:
+            row = self._connection.execute("SELECT * FROM tag_sets WHERE number = ?", (stored,)).fetchone()
+        return self._add_set(*row)
+
+    def _stored(self, connection: sqlite3.Connection, label: int | None) -> int | None:
+        """Return what is stored of a label: of a set of tags, its number in `tag_sets`."""
+        if label is None or self._sets is None:
+            return label
+        tags = (json.dumps(list(self._sets.sets[label])),)
+        connection.execute("INSERT OR IGNORE INTO tag_sets (tags) VALUES (?)", tags)
+        return int(connection.execute("SELECT number FROM tag_sets WHERE tags = ?", tags).fetchone()[0])
+
+    def _decision(self, row: tuple[Any, ...]) -> Decision:
+        number, position, action, label, reviewer, made_at = row
+        return Decision(number, position, action, self._label(label), reviewer, made_at)
 
     def _make(self, data_fingerprint: str) -> None:
         with self._transaction() as connection:
@@ -265,7 +309,8 @@ class DecisionStore:
             ).lastrowid
             numbers: dict[int, int] = {}
             for new in decisions:
-                row = (batch, *new[:3], new.quality, new.is_suspect, new.seen or None)
+                label = self._stored(connection, new.label)
+                row = (batch, new.position, new.action, label, new.quality, new.is_suspect, new.seen or None)
                 number = connection.execute(
                     "INSERT INTO decisions (batch, position, action, label, quality, is_suspect, previous)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -321,7 +366,7 @@ class DecisionStore:
             numbers=np.array(columns[0], np.int64),
             positions=np.array(columns[1], np.int64),
             actions=np.array([ACTIONS.index(action) for action in columns[2]], np.int8),
-            labels=np.array([-1 if label is None else label for label in columns[3]], np.int64),
+            labels=np.array([-1 if label is None else label for label in map(self._label, columns[3])], np.int64),
             qualities=np.array([np.nan if quality is None else quality for quality in columns[4]], np.float64),
             suspects=np.array(columns[5], bool),
         )
@@ -330,7 +375,8 @@ class DecisionStore:
         """Yield the current decisions of all samples, in the order of the data."""
         with self._lock:
             rows = self._connection.execute(_ALL).fetchall()
-        yield from (Decision(*row) for row in rows)
+            decisions = [self._decision(row) for row in rows]
+        yield from decisions
 
     def version(self) -> tuple[int, int, int]:
         """Return numbers that change with every decision, undo and round, in this or another process."""
@@ -367,13 +413,12 @@ class DecisionStore:
             (json.dumps(list(map(int, positions))),),
         ).fetchall()
 
-    @staticmethod
-    def _read(connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
+    def _read(self, connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
         rows = connection.execute(
             _SOME,
             (json.dumps(list(map(int, positions))),),
         ).fetchall()
-        return [Decision(*row) for row in rows]
+        return [self._decision(row) for row in rows]
 
 
 def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
@@ -391,7 +436,7 @@ def _expected_schema() -> set[tuple[str, ...]]:
 
 def open_store(run: RunFolder) -> DecisionStore:
     """Open the decisions of a run; the file is made if there is none."""
-    return DecisionStore(run.decisions, run.findings)
+    return DecisionStore(run.decisions, run.sample_findings)
 
 
 def _now() -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,12 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.json_files import parse_json
 from jnpl.judging.findings_files import checked_noise, checked_threshold
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.judging.threshold import as_threshold
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.judging.findings import Findings
+    from jnpl.judging.tag_findings import TagFindings
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
 Positions: TypeAlias = "npt.NDArray[np.int64]"
@@ -67,6 +69,34 @@ class Ranking:
     def is_suspect(self) -> Mask:
         """(N,) label issues."""
         return self.findings.is_label_issue
+
+    def with_given(self, label: int) -> Mask:
+        """Return the samples (N,) with a given label."""
+        mask: Mask = self.findings.given_labels == label
+        return mask
+
+    def with_suggested(self, label: int) -> Mask:
+        """Return the samples (N,) with a suggested label."""
+        mask: Mask = self.suggested == label
+        return mask
+
+    def pairs(self, undecided: Mask, most: int) -> list[dict[str, Any]]:
+        """Return the most frequent pairs (given -> suggested) of suspects, how many there are and are undecided."""
+        given, num_classes = self.findings.given_labels, len(self.findings.names)
+        moved = np.flatnonzero(self.is_suspect & (self.suggested != given))
+        codes = given[moved] * num_classes + self.suggested[moved]
+        kinds, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+        open_counts = np.bincount(inverse, weights=undecided[moved], minlength=len(kinds)).astype(int)
+        order = np.lexsort((kinds, -counts, -open_counts))[:most]
+        return [
+            {
+                "given": int(kinds[at] // num_classes),
+                "suggested": int(kinds[at] % num_classes),
+                "count": int(counts[at]),
+                "undecided": int(open_counts[at]),
+            }
+            for at in order.tolist()
+        ]
 
     @cached_property
     def order(self) -> Positions:
@@ -116,6 +146,49 @@ class Ranking:
         return cls(learnt, arrays.get("candidates"), arrays.get("candidate_probs"), number)
 
 
+@dataclass(frozen=True, eq=False)
+class TagRanking(Ranking):
+    """The ranking of samples with several tags: filters and pairs are about single tags, extra or missing ones."""
+
+    tags: TagFindings = field(kw_only=True)
+
+    def with_given(self, label: int) -> Mask:
+        """Return the samples (N,) whose given tag seems to be extra."""
+        return self._issues(label, given=True)
+
+    def with_suggested(self, label: int) -> Mask:
+        """Return the samples (N,) on which a tag seems to be missing."""
+        return self._issues(label, given=False)
+
+    def _issues(self, tag: int, *, given: bool) -> Mask:
+        if not 0 <= tag < len(self.tags.tag_names):
+            raise InputError(f"there are tags 0 to {len(self.tags.tag_names) - 1}, got {tag}")
+        mask: Mask = self.tags.is_issue[:, tag] & (self.tags.given[:, tag] == given)
+        return mask
+
+    def pairs(self, undecided: Mask, most: int) -> list[dict[str, Any]]:
+        """Return how many issues each tag has, extra (as `given`) and missing ones (as `suggested`)."""
+        rows: list[dict[str, Any]] = []
+        for given in (True, False):
+            issues = self.tags.is_issue & (self.tags.given == given)
+            counts, open_counts = issues.sum(0), issues[undecided].sum(0)
+            rows += [
+                {
+                    "given": tag if given else None,
+                    "suggested": None if given else tag,
+                    "count": int(counts[tag]),
+                    "undecided": int(open_counts[tag]),
+                }
+                for tag in np.flatnonzero(counts).tolist()
+            ]
+        return sorted(rows, key=lambda row: (-row["undecided"], -row["count"]))[:most]
+
+
+def ranking_of(findings: Findings) -> Ranking:
+    """Return the ranking by the findings of a run."""
+    return TagRanking(findings, tags=findings.tags) if isinstance(findings, TagSetFindings) else Ranking(findings)
+
+
 def _check(arrays: dict[str, npt.NDArray[Any]], samples: int, classes: int) -> None:
     """Raise an InputError unless the arrays of a ranking are about so many samples and classes."""
     for name, values in arrays.items():
@@ -163,9 +236,9 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
     else:
         mask = np.zeros(len(given), bool) if special is None else special.copy()
     if wanted.given is not None:
-        mask &= given == wanted.given
+        mask &= ranking.with_given(wanted.given)
     if wanted.suggested is not None:
-        mask &= ranking.suggested == wanted.suggested
+        mask &= ranking.with_suggested(wanted.suggested)
     if wanted.low > 0:
         mask &= ranking.confidence >= np.float32(wanted.low)
     if wanted.high < 1:
@@ -177,21 +250,3 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
     if matching is not None:
         mask &= matching
     return mask
-
-
-def pairs(ranking: Ranking, given: Positions, undecided: Mask, num_classes: int, most: int) -> list[dict[str, Any]]:
-    """Return the most frequent pairs (given -> suggested) of suspects, with their counts and how many are undecided."""
-    moved = np.flatnonzero(ranking.is_suspect & (ranking.suggested != given))
-    codes = given[moved] * num_classes + ranking.suggested[moved]
-    kinds, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    open_counts = np.bincount(inverse, weights=undecided[moved], minlength=len(kinds)).astype(int)
-    order = np.lexsort((kinds, -counts, -open_counts))[:most]
-    return [
-        {
-            "given": int(kinds[at] // num_classes),
-            "suggested": int(kinds[at] % num_classes),
-            "count": int(counts[at]),
-            "undecided": int(open_counts[at]),
-        }
-        for at in order.tolist()
-    ]

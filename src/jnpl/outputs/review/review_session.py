@@ -13,10 +13,11 @@ import numpy as np
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import table_writer
 from jnpl.judging.caveats import noise_sentence
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.export import label_studio
 from jnpl.outputs.report.text import plain
 from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_store
-from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
+from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, ranking_of
 from jnpl.outputs.review.retraining import Retraining
 from jnpl.outputs.review.reviewed_labels import last_ranking, resolve, review_of
 from jnpl.outputs.review.samples import RecentCache
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 MAX_PAIRS = 200
 _MAX_GROUPS = 1000  # to choose from
 _EXAMPLES = 4  # samples of each class to compare with
+_DOUBTS = 12  # most doubtful tags that are shown of a sample
+NO_TAG = "-"  # the empty set of tags
 _NAME_LIMIT = 300  # characters of an id
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "label-studio": ".json"}
 
@@ -46,16 +49,18 @@ class ReviewSession:
     """
 
     def __init__(self, run: RunFolder, samples: Samples) -> None:
-        findings, facts = run.findings, run.run_facts
+        findings, facts = run.sample_findings, run.run_facts
         self.findings, self.samples, self._run = findings, samples, run
-        self.names = [plain(name, _NAME_LIMIT) for name in findings.names]
+        self._sets = findings.sets if isinstance(findings, TagSetFindings) else None
+        self.tag_names = None if self._sets is None else [plain(name, _NAME_LIMIT) for name in self._sets.tag_names]
+        self.names = [] if self._sets is not None else [plain(name, _NAME_LIMIT) for name in findings.names]
         self._given = findings.given_labels
         self.groups = [(column, *each) for column, of in (findings.groups or {}).items() for each in _counted(of)]
         self.groups = self.groups[:_MAX_GROUPS]
         self._store = open_store(run)
         self._lock = threading.RLock()
         self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
-        self._ranking = Ranking(findings)
+        self._ranking = ranking_of(findings)
         self._learnt_from = 0  # decisions of the last round
         self._version: tuple[int, int, int] | None = None
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
@@ -70,6 +75,8 @@ class ReviewSession:
 
     def noise_sentence(self) -> str | None:
         """Return what is known of the noise rate, if that is other than the estimate of the run."""
+        if isinstance(self.findings, TagSetFindings):
+            return self.findings.tags.noise_sentence
         noise = self.findings.noise
         if noise is None or not (noise.checked or noise.caveat):
             return None
@@ -80,7 +87,7 @@ class ReviewSession:
     def _sync(self) -> None:
         """Read what this or another process has decided or learnt since."""
         with self._lock:
-            version, audited = self._store.version(), self._run.findings is not self.findings
+            version, audited = self._store.version(), self._run.sample_findings is not self.findings
             if version == self._version and not audited:
                 return
             current = self._store.current()
@@ -88,7 +95,7 @@ class ReviewSession:
             actions[current.positions] = current.actions
             self._actions = actions
             if version[2] != self._ranking.number or audited:
-                self.findings = self._run.findings
+                self.findings = self._run.sample_findings
                 self._ranking, self._learnt_from = last_ranking(self._store, self._run)
                 self._lists, self._estimates = RecentCache(8), RecentCache(2)
             self._version = version
@@ -212,23 +219,51 @@ class ReviewSession:
         return {
             "position": position,
             "id": plain(self.findings.ids[position], _NAME_LIMIT),
-            "given": int(self._given[position]),
-            "suggested": suggested,
+            "given": self._shown_label(int(self._given[position])),
+            "suggested": self._shown_label(suggested),
             "unclear": is_unclear,
             "quality": _number(ranking.quality[position]),
             "confidence": _number(confidence),
             "suspect": bool(ranking.is_suspect[position]),
             "content": content if content["kind"] != "row" else {**content, "cells": content["cells"][:6]},
-            "decision": None if decision is None else decision._asdict(),
+            "decision": None if decision is None else self.shown_decision(decision),
+            **({} if self._sets is None else {"doubts": self._doubts(position)}),
         }
 
     def _item(self, position: int) -> dict[str, Any]:
         """Return all that the page shows of one sample."""
         decision = next(iter(self._store.read([position])), None)
         brief = self._brief(position, decision)
+        if self._sets is not None:
+            return brief | {"content": self.samples.content(position), "others": []}
         candidates = self.samples.candidates(position, self._ranking, 4)
         others = _others(candidates, brief["given"], brief["suggested"], brief["quality"], brief["confidence"])
         return brief | {"content": self.samples.content(position), "others": others}
+
+    # Labels: a number, or the tag numbers of a set as a text such as "0,3", which is the same in every process
+
+    def _shown_label(self, label: int) -> int | str:
+        return label if self._sets is None else ",".join(map(str, self._sets.sets[label])) or NO_TAG
+
+    def shown_decision(self, decision: Decision) -> dict[str, Any]:
+        """Return a decision as the page has it."""
+        return decision._asdict() | ({} if decision.label is None else {"label": self._shown_label(decision.label)})
+
+    def label_of(self, shown: int | str | None) -> int | None:
+        """Return the label that the page sends; one of the wrong kind is an InputError."""
+        if shown is None or (self._sets is None and isinstance(shown, int)):
+            return None if shown is None else int(shown)
+        if self._sets is None or isinstance(shown, int):
+            raise InputError(f"a label is {'a class number' if self._sets is None else 'a set of tags'}, got {shown!r}")
+        return self._sets.number([] if shown == NO_TAG else map(int, shown.split(",")))
+
+    def _doubts(self, position: int) -> list[tuple[int, float, bool]]:
+        """Return tag, quality and suspicion of the most doubtful tags of a sample, worst first."""
+        tags: Any = getattr(self.findings, "tags", None)
+        quality = tags.quality[position]
+        worst = np.argsort(quality, kind="stable")[:_DOUBTS]
+        worst = worst[~np.isnan(quality[worst])]
+        return [(int(tag), float(quality[tag]), bool(tags.is_issue[position, tag])) for tag in worst]
 
     def blind(self, position: int) -> dict[str, Any]:
         """Return what an audit shows of a sample: nothing that the run thinks of it."""
@@ -241,21 +276,39 @@ class ReviewSession:
         self._check(position)
         self.samples.wait()
         ranking = self._ranking
-        labels = dict.fromkeys([int(self._given[position]), self._brief(position, None)["suggested"]])
         decided = self._decided_labels()
+        if self._sets is None:
+            labels = list(dict.fromkeys([int(self._given[position]), self._brief(position, None)["suggested"]]))
+            names, has = self.names, dict.fromkeys(labels, decided)
+        else:
+            labels, names = self._compared_tags(position), self.tag_names or []
+            has = {tag: self._decided_tag(decided, tag) for tag in labels}
         return {
             "similar": self.samples.has_vectors,
             "classes": [
                 {
                     "label": label,
+                    "name": names[label],
                     "items": [
                         {"position": at, "content": self.samples.content(at, 200)}
-                        for at in self.samples.examples(position, label, ranking, _EXAMPLES, decided)
+                        for at in self.samples.examples(position, label, ranking, _EXAMPLES, has[label])
                     ],
                 }
                 for label in labels
             ],
         }
+
+    def _compared_tags(self, position: int) -> list[int]:
+        """Return the two tags to compare a sample with: the most doubtful of its suspects, else of its given tags."""
+        assert self._sets is not None  # noqa: S101 - for mypy
+        suspects = [tag for tag, _, is_issue in self._doubts(position) if is_issue]
+        return list(dict.fromkeys([*suspects, *self._sets.sets[int(self._given[position])]]))[:2]
+
+    def _decided_tag(self, decided: Positions, tag: int) -> Positions:
+        """Return (N,) decided labels for one tag: the tag where it was decided to be there, -1 where undecided."""
+        assert self._sets is not None  # noqa: S101 - for mypy
+        has_tag = np.array([tag in tags for tags in self._sets.sets], bool)
+        return np.where(decided < 0, decided, np.where(has_tag[np.maximum(decided, 0)], tag, -9))
 
     def similar(self, position: int, limit: int) -> dict[str, Any]:
         """Return the undecided suspects that are most similar to a sample, itself first."""
@@ -271,7 +324,7 @@ class ReviewSession:
     def pairs(self) -> list[dict[str, Any]]:
         """Return the most frequent pairs (given -> suggested) of suspects."""
         self._sync()
-        return pairs(self._ranking, self._given, self._actions < 0, len(self.names), MAX_PAIRS)
+        return self._ranking.pairs(self._actions < 0, MAX_PAIRS)
 
     # Decisions
 
@@ -283,8 +336,9 @@ class ReviewSession:
         for position, action, label, seen, *_ in wanted:
             self._check(position)
             if action == "relabel":
-                if label is None or not 0 <= label < len(self.names):
-                    raise InputError(f"a new label is a class number, 0 to {len(self.names) - 1}, got {label}")
+                classes = len(self.names) if self._sets is None else len(self._sets.sets)
+                if label is None or not 0 <= label < classes:
+                    raise InputError(f"a new label is a class number, 0 to {classes - 1}, got {label}")
                 if label == self._given[position]:
                     action, label = "keep", None  # noqa: PLW2901
             elif label is not None:
@@ -293,7 +347,7 @@ class ReviewSession:
             new.append(NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position])))
         numbers = self._store.decide(new, reviewer=reviewer, tab=tab)
         self._sync()
-        made = [decision._asdict() for decision in self._store.read(list(numbers))]
+        made = [self.shown_decision(decision) for decision in self._store.read(list(numbers))]
         return {"decisions": made, "counts": self.counts()}
 
     def undo(self, tab: str) -> dict[str, Any]:
@@ -345,6 +399,8 @@ class ReviewSession:
 
     def learn(self) -> dict[str, Any]:
         """Start to train the head with the decisions as trusted labels, unless it is trained already."""
+        if self._sets is not None:
+            raise InputError("Learn is for one label per sample: samples with several tags keep their ranking")
         self._sync()
         decided = int((self._actions >= 0).sum())
         if not decided:
@@ -366,6 +422,8 @@ class ReviewSession:
 
         rows = as_rows(self._store, self.findings)
         if kind == "label-studio":
+            if self._sets is not None:
+                raise InputError("tasks for Label Studio are for one label per sample: take csv or parquet")
             return json.dumps(self._tasks(rows), ensure_ascii=False, indent=1).encode()
         names = ("id", "given_label", "action", "label", "reviewer", "decided_at")
         columns: dict[str, Any] = {

@@ -14,7 +14,7 @@ from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.outputs.review import estimates
 from jnpl.outputs.review.decisions import ACTIONS, CurrentDecisions, open_store
-from jnpl.outputs.review.ranking import Ranking
+from jnpl.outputs.review.ranking import Ranking, ranking_of
 from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def reviewed_run(run: RunFolder) -> ReviewedRun:
 
 def run_alone(run: RunFolder) -> ReviewedRun:
     """Return what a run says without its review."""
-    return review_of(Ranking(run.findings), NO_DECISIONS)
+    return review_of(ranking_of(run.sample_findings), NO_DECISIONS)
 
 
 def last_ranking(store: DecisionStore, run: RunFolder, *, with_audit: bool = True) -> tuple[Ranking, int]:
@@ -90,9 +90,10 @@ def last_ranking(store: DecisionStore, run: RunFolder, *, with_audit: bool = Tru
 
     What an audit says of the noise rate, or a caveat, holds for the learnt ranking too.
     """
-    stored, findings = store.last_round(), run.model_findings
+    stored = store.last_round()
     if stored is None:
-        return Ranking(run.findings if with_audit else findings), 0
+        return ranking_of(run.sample_findings if with_audit or run.has_tags else run.model_findings), 0
+    findings = run.model_findings
     learnt = Ranking.from_bytes(stored.arrays, stored.number, findings)
     if not with_audit:
         return learnt, stored.decisions

@@ -75,7 +75,7 @@ class Samples:
         trust_code: bool = False,
     ) -> None:
         self.trust_code = trust_code
-        self._run, self._findings, self._open_data = run, run.findings, open_data
+        self._run, self._findings, self._open_data = run, run.sample_findings, open_data
         self.source: Source | None = None
         self.problem = reason
         self._opened = threading.Event()
@@ -101,7 +101,8 @@ class Samples:
                     raise InputError("the data are not those of the run any more: other samples, or another order")  # noqa: TRY301
                 values = vectors_of(source)
                 self._vectors = None if values is None else UnitVectors(values)
-                self._load_model()
+                if not self._run.has_tags:
+                    self._load_model()
                 self.source = source
         except Exception as error:  # noqa: BLE001 - the page says why, and goes on without the data
             self.problem = str(error) if isinstance(error, InputError | OSError) else one_line(error)
@@ -216,15 +217,14 @@ class Samples:
     def examples(
         self, position: int, label: int, ranking: Ranking, count: int, decided: npt.NDArray[np.int64]
     ) -> list[int]:
-        """Return the samples nearest to one among those that are surely of a class.
+        """Return the samples nearest to one among those that are surely of a class, or surely have a tag.
 
-        Those are the samples of the best quality among the unsuspected of that given label, and those that were decided
-        to have it.
+        Those are the surest of the ranking, and those that were decided to have it.
 
         Args:
             ranking: the current ranking.
             count: of examples.
-            decided: (N,) decided labels, -1 where undecided, less where dropped or unsure.
+            decided: (N,) decided labels: `label` where that was decided, -1 where undecided, others elsewhere.
         """
         pool = self._pools.get_or_make((label, ranking.number), lambda: surest(ranking.findings, label))
         pool = pool[(decided[pool] == -1) | (decided[pool] == label)]
@@ -244,7 +244,7 @@ def _plain(value: Any) -> str:
 
 def _special_lists(run: RunFolder) -> tuple[Positions | None, Mask | None]:
     """Return (N,) the group of near duplicates with different labels or -1, and outliers; None if not searched for."""
-    stored, findings = run.neighbours(), run.findings
+    stored, findings = run.neighbours(), run.sample_findings
     if stored is None:
         return None, None
     group, outliers = stored

@@ -56,7 +56,7 @@ class DecisionBody(BaseModel):
 
     position: int = Field(ge=0)
     action: Action
-    label: int | None = None
+    label: int | Annotated[str, Field(pattern=r"^(-|\d{1,5}(,\d{1,5})*)$", max_length=60_000)] | None = None
     seen: int = Field(ge=0)
 
 
@@ -101,7 +101,7 @@ class SampleQuery(Filter):
 
 def make_app(
     session: ReviewSession,
-    audit: AuditSession,
+    audit: AuditSession | None,
     access: Access,
     *,
     title: str,
@@ -111,6 +111,7 @@ def make_app(
     """Return the application of a review.
 
     Args:
+        audit: of the run; None: there is none.
         access: who may use it.
         reviewer: the name that decisions have unless the page gives another one.
         home: the page that opens first.
@@ -123,9 +124,10 @@ def make_app(
         session.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    _add_errors(app)
+    _add_errors(app, session)
     _add_pages(app, home)
-    _add_audit(app, audit, session, title, reviewer)
+    if audit is not None:
+        _add_audit(app, audit, session, title, reviewer)
     _add_facts(app, session, title, reviewer)
     _add_samples(app, session)
     _add_files(app, session)
@@ -133,7 +135,7 @@ def make_app(
     return RequestChecks(app, access)
 
 
-def _add_errors(app: FastAPI) -> None:
+def _add_errors(app: FastAPI, session: ReviewSession) -> None:
     @app.exception_handler(InputError)
     def wrong(_: Request, error: InputError) -> JSONResponse:
         return JSONResponse({"error": str(error)}, 400)
@@ -146,7 +148,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ConflictError)
     def conflict(_: Request, error: ConflictError) -> JSONResponse:
-        decisions = [decision._asdict() for decision in error.decisions]
+        decisions = [session.shown_decision(decision) for decision in error.decisions]
         return JSONResponse({"error": str(error), "conflicts": decisions, "positions": error.positions}, 409)
 
 
@@ -184,6 +186,7 @@ def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) 
             "reviewer": reviewer,
             "kind": samples.kind,
             "classes": session.names,
+            "tags": session.tag_names,
             "samples": len(session.findings.ids),
             "lists": {
                 "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
@@ -281,7 +284,9 @@ def _add_files(app: FastAPI, session: ReviewSession) -> None:
 def _add_writing(app: FastAPI, session: ReviewSession) -> None:
     @app.post("/api/decide")
     def decide(body: DecideBody) -> dict[str, Any]:
-        wanted = [NewDecision(new.position, new.action, new.label, new.seen) for new in body.decisions]
+        wanted = [
+            NewDecision(new.position, new.action, session.label_of(new.label), new.seen) for new in body.decisions
+        ]
         return session.decide(wanted, reviewer=body.reviewer, tab=body.tab)
 
     @app.post("/api/undo")

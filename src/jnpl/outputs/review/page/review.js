@@ -1,18 +1,21 @@
 // The page of `jnpl review`. Everything it shows comes from the server as JSON and enters the page as text, never as HTML.
 "use strict";
 (() => {
-  const LEARN_EVERY = 50, PAGE = 24, POLL = 2000, CHOICES = 60;
+  const LEARN_EVERY = 50, PAGE = 24, POLL = 2000, CHOICES = 60, MOST_TOGGLES = 40;
   const root = document.documentElement, at = (id) => document.getElementById(id);
   const { kept, make, content, tab } = window.jnplPage;
 
   const state = {
     run: null, status: null, view: "one", filter: {}, sample: null, pending: new Map(), page: null, offset: 0,
-    similarTo: null, jumpFirst: false, busy: 0, learning: false, seenRound: 0, seenVersion: "", prefetched: null,
+    similarTo: null, tags: { key: "", on: new Set(), order: [] }, jumpFirst: false, busy: 0, learning: false, seenRound: 0, seenVersion: "", prefetched: null,
   };
 
   // Small helpers
 
-  const name = (label) => state.run.classes[label];
+  // Where samples have several tags, a label is a text such as "0,3": the numbers of its tags, "-" for none.
+  const tagsOf = (label) => (label === "-" ? [] : label.split(",").map(Number));
+  const labelOf = (tags) => [...tags].sort((a, b) => a - b).join(",") || "-";
+  const name = (label) => (state.run.tags === null ? state.run.classes[label] : tagsOf(label).map((tag) => state.run.tags[tag]).join(" + ") || "no tag");
   const bdi = (label, kind) => make("bdi", { class: kind, text: name(label) });
   const whole = (number) => number.toLocaleString("en");
   function percent(share) {
@@ -211,6 +214,7 @@
       return remember();
     }
     const changes = item.suggested !== item.given;
+    if (state.run.tags !== null) startTags(item);
     at("one-title").replaceChildren(sample.index === null ? "Outside of this list" : `${{ duplicates: "Near duplicate", outliers: "Outlier", all: "Sample" }[state.filter.list] || "Suspect"} ${whole(sample.index + 1)} of ${whole(sample.total)}`);
     at("jump").value = sample.index === null ? "" : sample.index + 1;
     at("jump").max = Math.max(sample.total, 1);
@@ -222,8 +226,8 @@
     at("subject").replaceChildren(box, make("figcaption", {}, make("bdi", { class: "id", text: item.id }), ...enlarge));
     if (kind === "image") shown.addEventListener("click", () => actions.enlarge());
     at("given").textContent = name(item.given);
-    at("quality").textContent = `label quality ${quality(item.quality)}`;
-    at("suggested-title").textContent = item.unclear ? "Unclear, or" : "Suggested label";
+    at("quality").textContent = `${state.run.tags === null ? "label quality" : "quality of the most doubtful tag"} ${quality(item.quality)}`;
+    at("suggested-title").textContent = item.unclear ? "Unclear, or" : state.run.tags === null ? "Suggested label" : "Suggested tags";
     at("suggested").textContent = changes ? name(item.suggested) : item.suspect ? "unclear" : "the same";
     at("suggested").className = changes ? "suggested" : "doubt";
     const why = item.unclear ? "the likeliest other class, but not likelier than the given one: " : "";
@@ -234,7 +238,7 @@
     at("accept").querySelector("bdi").textContent = changes ? name(item.suggested) : "the suggestion";
     at("keep").querySelector("bdi").textContent = name(item.given);
     for (const button of at("actions").children) button.setAttribute("aria-disabled", button.id === "accept" && !changes);
-    for (const id of ["accept", "keep"]) at(id).classList.toggle("main", !item.unclear && (id === "accept") === changes);
+    for (const id of ["accept", "keep"]) at(id).classList.toggle("main", state.run.tags === null && !item.unclear && (id === "accept") === changes);
     at("previous").setAttribute("aria-disabled", sample.previous === null);
     at("next").setAttribute("aria-disabled", sample.next === null);
     showDecision(item);
@@ -242,6 +246,40 @@
     compare(item);
     prefetch(state.jumpFirst ? sample.first_open : sample.next_open);
   }
+  // Tags: what is on is kept until the sample, or its decision, is another one
+
+  function startTags(item) {
+    const key = `${item.position} ${seenNumber(item)}`;
+    if (state.tags.key !== key) {
+      const decided = item.decision && item.decision.action === "relabel" ? item.decision.label : item.given;
+      const doubtful = item.doubts.filter(([, , suspect]) => suspect).map(([tag]) => tag);
+      const order = [...doubtful, ...tagsOf(item.given), ...tagsOf(decided), ...item.doubts.map(([tag]) => tag)];
+      const rest = state.run.tags.length <= MOST_TOGGLES ? state.run.tags.keys() : [];
+      state.tags = { key, on: new Set(tagsOf(decided)), order: [...new Set([...order, ...rest])] };
+    }
+    showTags(item);
+  }
+  function showTags(item) {
+    const doubts = new Map(item.doubts.map(([tag, value, suspect]) => [tag, { value, suspect }])), given = new Set(tagsOf(item.given));
+    at("toggles").replaceChildren(...state.tags.order.map((tag, index) => {
+      const doubt = doubts.get(tag), key = index < 9 ? index + 1 : index === 9 ? 0 : null;
+      const why = doubt && doubt.suspect ? [make("span", { class: "small", text: `${given.has(tag) ? "extra" : "missing"}? ${percent(1 - doubt.value)}` })] : [];
+      return make("button", { class: `tag ${doubt && doubt.suspect ? "suspect" : ""}`, "data-tag": tag, "aria-pressed": state.tags.on.has(tag) ? "true" : "false", "aria-keyshortcuts": key, on: { click: () => turnTag(tag) } },
+        make("bdi", { text: state.run.tags[tag] }), ...why, ...(key === null ? [] : [make("kbd", { text: key })]));
+    }));
+    at("save-tags").querySelector("bdi").textContent = name(labelOf(state.tags.on));
+  }
+  function turnTag(tag) {
+    const item = state.sample && state.sample.item;
+    if (!item || tag === undefined) return;
+    if (!state.tags.order.includes(tag)) state.tags.order.push(tag);
+    if (!state.tags.on.delete(tag)) state.tags.on.add(tag);
+    const focused = document.activeElement.closest("#toggles button");
+    showTags(item);
+    if (focused) at("toggles").querySelector(`[data-tag="${focused.dataset.tag}"]`)?.focus();
+  }
+  const saveTags = () => state.sample && state.sample.item && state.run.tags !== null && decide("relabel", labelOf(state.tags.on));
+
   function words(decision, given) {
     if (decision.action === "keep") return ["kept as ", bdi(given, "given")];
     if (decision.action === "relabel") return ["changed to ", bdi(decision.label, "suggested")];
@@ -261,11 +299,11 @@
     let answer;
     try { answer = await request(`/api/examples/${item.position}`); } catch { return; }
     if (box.dataset.position !== String(item.position)) return;  // another sample is shown by now
-    box.replaceChildren(...answer.classes.map(({ label, items }, index) => make("section", { class: "surely", "aria-label": `Surely ${name(label)}` },
-      make("h3", {}, "Surely ", bdi(label, index ? "suggested" : "given"), make("span", { class: "small", text: answer.similar ? " nearest to this one" : "" })),
+    box.replaceChildren(...answer.classes.map(({ name: text, items }, index) => make("section", { class: "surely", "aria-label": `Surely ${text}` },
+      make("h3", {}, "Surely ", make("bdi", { class: index ? "suggested" : "given", text }), make("span", { class: "small", text: answer.similar ? " nearest to this one" : "" })),
       items.length
         ? make("ul", { class: "strip" }, ...items.map((each) => make("li", {}, content({ ...each, id: "" }, true))))
-        : make("p", { class: "none", text: "no sample is surely of this class" }))));
+        : make("p", { class: "none", text: state.run.tags === null ? "no sample is surely of this class" : "no sample surely has this tag" }))));
   }
   const seenNumber = (item) => (item.decision ? item.decision.number : 0);
   function decide(action, label = null) {
@@ -348,7 +386,8 @@
     : item.suggested !== item.given && item.confidence > 0.5 ? { action: "relabel", label: item.suggested } : { action: "leave", label: null });
   function showGrid(similar) {
     const { items, total } = state.page;
-    const pair = state.filter.given !== undefined && state.filter.given !== "" && state.filter.suggested ? [bdi(Number(state.filter.given), "given"), make("span", { class: "arrow", text: " → " }), bdi(Number(state.filter.suggested), "suggested")] : ["Undecided"];
+    const pair = state.filter.given !== undefined && state.filter.given !== "" && state.filter.suggested ? [bdi(Number(state.filter.given), "given"), make("span", { class: "arrow", text: " → " }), bdi(Number(state.filter.suggested), "suggested")]
+      : [at("f-pair").value ? at("f-pair").selectedOptions[0].textContent : "Undecided"];
     at("grid-title").replaceChildren(...(similar ? ["Similar to ", make("bdi", { class: "id", text: items[0].id })] : pair));
     at("grid-where").textContent = similar ? `${items.length} suspects` : total ? `${whole(state.offset + 1)}–${whole(state.offset + items.length)} of ${whole(total)}` : "none left";
     at("grid-previous").setAttribute("aria-disabled", similar || state.offset === 0);
@@ -417,8 +456,10 @@
 
   // The type-ahead for classes
 
+  const choices = () => state.run.tags || state.run.classes;
   const chooser = { matches: [], active: 0, position: null };
   function choose(position = null) {
+    if (state.run.tags !== null && position !== null) return openOne(position);  // several tags are set one by one
     chooser.position = position;
     at("chooser-more").hidden = position === null;
     at("chooser-input").value = "";
@@ -441,9 +482,9 @@
     chooser.matches = found(at("chooser-input").value);
     chooser.active = 0;
     at("chooser-list").replaceChildren(...chooser.matches.slice(0, CHOICES).map((label, index) =>
-      make("li", { role: "option", id: `class-${index}`, "aria-selected": index === 0 ? "true" : "false", on: { click: () => pickClass(label) } }, bdi(label))));
+      make("li", { role: "option", id: `class-${index}`, "aria-selected": index === 0 ? "true" : "false", on: { click: () => pickClass(label) } }, make("bdi", { text: choices()[label] }))));
     const hidden = chooser.matches.length - CHOICES;
-    at("chooser-count").textContent = !chooser.matches.length ? "no class has this in its name" : hidden > 0 ? `and ${whole(hidden)} more` : "";
+    at("chooser-count").textContent = !chooser.matches.length ? "nothing has this in its name" : hidden > 0 ? `and ${whole(hidden)} more` : "";
     activate(0);
   }
   function activate(index) {
@@ -456,18 +497,23 @@
   }
   function pickClass(label) {
     at("chooser").close();
-    if (chooser.position === null) decide("relabel", label);
+    if (state.run.tags !== null) turnTag(label);
+    else if (chooser.position === null) decide("relabel", label);
     else setChoice(chooser.position, "relabel", label);
   }
 
   // Filters
 
+  function pairName({ given, suggested }) {
+    if (state.run.tags === null) return `${name(given)} → ${name(suggested)}`;
+    return given === null ? `missing: ${state.run.tags[suggested]}` : `extra: ${state.run.tags[given]}`;
+  }
   async function loadPairs() {
     const pairs = await request("/api/pairs");
     const now = at("f-pair").value;
     at("f-pair").replaceChildren(make("option", { value: "", text: "all pairs" }), ...pairs.map((each) =>
-      make("option", { value: `${each.given}>${each.suggested}`, text: `${name(each.given)} → ${name(each.suggested)} (${whole(each.undecided)}${each.undecided === each.count ? "" : ` of ${whole(each.count)}`} left)` })));
-    const wanted = state.filter.given !== undefined && state.filter.given !== "" ? `${state.filter.given}>${state.filter.suggested}` : now;
+      make("option", { value: `${each.given ?? ""}>${each.suggested ?? ""}`, text: `${pairName(each)} (${whole(each.undecided)}${each.undecided === each.count ? "" : ` of ${whole(each.count)}`} left)` })));
+    const { given = "", suggested = "" } = state.filter, wanted = given !== "" || suggested !== "" ? `${given}>${suggested}` : now;
     if ([...at("f-pair").options].some((each) => each.value === wanted)) at("f-pair").value = wanted;
   }
   function readFilters() {
@@ -486,7 +532,7 @@
     at("f-search").value = filter.search || "";
     at("f-low").value = Math.round(100 * (filter.low ?? 0));
     at("f-high").value = Math.round(100 * (filter.high ?? 1));
-    if (!filter.given) at("f-pair").value = "";
+    if (!filter.given && !filter.suggested) at("f-pair").value = "";
     at("more-filters").open = Boolean(filter.verdict || filter.low || filter.high);
   }
   function applyFilters() {
@@ -530,7 +576,7 @@
     "grid-undo": undo, save, "all-accept": () => setAll("relabel"), "all-keep": () => setAll("keep"), "all-leave": () => setAll("leave"),
     "grid-previous": () => enabled("grid-previous") && work(() => loadGrid(Math.max(state.offset - PAGE, 0))),
     "grid-next": () => enabled("grid-next") && work(() => loadGrid(state.offset + PAGE)),
-    "view-one": () => openView("one"), "view-grid": () => openView("grid"), learn: () => work(learn), "menu-button": () => at("menu").showModal(),
+    "view-one": () => openView("one"), "view-grid": () => openView("grid"), learn: () => work(learn), "menu-button": () => at("menu").showModal(), "save-tags": saveTags,
     "filters-button": () => at("filters-button").setAttribute("aria-expanded", at("filters").classList.toggle("open")),
   };
   const oneKeys = { a: "accept", k: "keep", c: "other", d: "drop", u: "unsure", s: "similar", e: "enlarge", ArrowLeft: "previous", ArrowRight: "next" };
@@ -541,13 +587,19 @@
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const run = (action) => { event.preventDefault(); actions[action](); };
     if (key === "z") return run("undo");
-    if (key === "l") return run("learn");
+    if (key === "l" && state.run.tags === null) return run("learn");
     if (key === "g") return run("view-grid");
-    if (key === "1") return run("view-one");
+    if (key === "1" && (state.run.tags === null || state.view === "grid")) return run("view-one");
+    if (key === "o" && state.run.tags !== null && !target.closest(".pick")) return run("view-one");
     if (key === "?") return run("menu-button");
     if (key === "/") { event.preventDefault(); return at("f-search").focus(); }
     if (state.view === "one") {
       if (oneKeys[key]) return run(oneKeys[key]);
+      if (state.run.tags !== null) {
+        if (/^[0-9]$/.test(key)) { event.preventDefault(); turnTag(state.tags.order[key === "0" ? 9 : Number(key) - 1]); }
+        else if (key === "Enter" && !target.closest("button:not(.tag)")) run("save-tags");
+        return;
+      }
       if (key === "2" || key === "3") { event.preventDefault(); at("others").querySelectorAll("button")[Number(key) - 2]?.click(); }
       return;
     }
@@ -601,7 +653,16 @@
 
   async function start() {
     state.run = await request("/api/run");
-    state.lower = state.run.classes.map((each) => each.toLocaleLowerCase());
+    if (state.run.tags !== null) {
+      root.dataset.kind = "tags";
+      at("chooser-title").textContent = "Another tag: turn it on or off";
+      document.querySelector(".label-given dt").textContent = "Given tags";
+      for (const [label, text] of [["other", "other tags suggested"], ["doubt", null]]) {
+        const option = at("f-verdict").querySelector(`[value=${label}]`);
+        if (text === null) option.remove(); else option.textContent = text;
+      }
+    }
+    state.lower = choices().map((each) => each.toLocaleLowerCase());
     state.seenRound = state.run.status.round;
     document.title = `Label review: ${state.run.title}`;
     at("title").textContent = state.run.title;
