@@ -52,8 +52,8 @@ def apply(
     same_form: Annotated[
         Path | None,
         typer.Option(
-            help="Also write the data in their own form with the corrected labels: of COCO a .json, of YOLO a new "
-            "folder of label files."
+            help="Also write the data in their own form with the corrected labels: a COCO .json, a new folder "
+            "of label files of YOLO, or a table of tags."
         ),
     ] = None,
     hard: Annotated[bool, typer.Option("--hard", help="With --link: hard links in place of symbolic ones.")] = False,
@@ -163,9 +163,6 @@ def _write_tree(corrected: "CorrectedLabels", root: Path, tree: Path, how: "How"
 
 
 def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
-    names, given_labels = corrected.findings.names, corrected.findings.given_labels[corrected.rows]
-    changed = corrected.changed
-    pairs = Counter(zip(given_labels[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     is_preview = facts["out"] is None
     changes, leaves = ("would be changed", "would be left out") if is_preview else ("changed", "left out")
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels {changes}, {facts['dropped']:,} samples {leaves}")
@@ -179,20 +176,40 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
         typer.echo(f"  {expected}")
     if facts["uncertain"]:
         typer.echo(f"  {_kept(facts)}")
-    overlap = corrected.findings.overlap
-    if pairs and overlap is not None and overlap >= _OVERLAP:
+    overlap, lines = corrected.findings.overlap, _changes(corrected)
+    if lines and overlap is not None and overlap >= _OVERLAP:
         typer.echo(
             f"  the classes overlap: about {overlap:.0%} of the samples could not be told apart even with right "
             "labels, so check some changes before you use them"
         )
-    for (before, after), count in pairs.most_common(SHOWN):
-        verb = "becomes" if count == 1 else "become"
-        typer.echo(f"  {count:,} labelled {visible(names[before])} {verb} {visible(names[after])}")
+    for line in lines:
+        typer.echo(f"  {line}")
     if "tree" in facts:
         typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
     if "same_form" in facts:
         typer.echo(f"data with {facts['changed_in_form']:,} changes: {visible(facts['same_form'])}")
     typer.echo("nothing was written (--preview)" if is_preview else f"corrected labels: {visible(facts['out'])}")
+
+
+def _changes(corrected: "CorrectedLabels") -> list[str]:
+    """Return a line for each of the most frequent changes: of labels, or of single tags."""
+    if corrected.tag_sets is not None:
+        counts = Counter(
+            (tag, "gets" if tag in after else "loses", "get" if tag in after else "lose")
+            for before, after in corrected.tags()
+            for tag in set(before) ^ set(after)
+        )
+        return [
+            f"{count:,} {f'sample {one}' if count == 1 else f'samples {many}'} {visible(tag)}"
+            for (tag, one, many), count in counts.most_common(SHOWN)
+        ]
+    names, given_labels = corrected.findings.names, corrected.findings.given_labels[corrected.rows]
+    changed = corrected.changed
+    pairs = Counter(zip(given_labels[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
+    return [
+        f"{count:,} labelled {visible(names[before])} {'becomes' if count == 1 else 'become'} {visible(names[after])}"
+        for (before, after), count in pairs.most_common(SHOWN)
+    ]
 
 
 def _kept(facts: dict[str, Any]) -> str:

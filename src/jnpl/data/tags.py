@@ -26,7 +26,7 @@ SEPARATORS = (";", "|", ",")
 MOST_TAGS, MOST_PAIRS = 10_000, 1 << 28  # tags, and samples x tags, that fit into memory
 MANY_TAGS = 1000  # from which a line says that it takes long
 FEWEST = 5  # samples with a tag, and without it, from which it can be judged
-_YES, _NO = frozenset({"1", "1.0", "true", "yes"}), frozenset({"0", "0.0", "false", "no"})
+YES, _NO = frozenset({"1", "1.0", "true", "yes"}), frozenset({"0", "0.0", "false", "no"})
 _SHOWN = 5
 _LOG = logging.getLogger("jnpl")
 
@@ -98,11 +98,11 @@ def tags_of_columns(frame: pd.DataFrame, columns: Sequence[str], where: str) -> 
     given = np.zeros((len(frame), len(columns)), bool)
     for at, name in enumerate(columns):
         cells = ["" if is_missing(cell) else str(cell).strip().casefold() for cell in frame[name].tolist()]
-        strange = next((row for row, cell in enumerate(cells) if cell not in _YES and cell not in _NO), None)
+        strange = next((row for row, cell in enumerate(cells) if cell not in YES and cell not in _NO), None)
         if strange is not None:
             shown = repr(frame[name].tolist()[strange])
             raise InputError(f"tag column {name!r} of {where} must hold 0 and 1, not {shown} (row {strange})")
-        given[:, at] = [cell in _YES for cell in cells]
+        given[:, at] = [cell in YES for cell in cells]
     return Tags(given, tuple(map(str, columns)))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jnpl.judging.noise_model import Interval
     from jnpl.judging.tag_findings import Mask, TagFindings
 
-MARGIN = 0.1  # by which a tag must be likelier wrong than right, to be changed without a person
+MARGIN = 0.1  # by which a correction must be likelier than what is given, to be made without a person
 _MIN_FACTOR = 0.25  # by which the odds of a wrong tag are lowered at most
 
 

@@ -14,16 +14,18 @@ import pandas as pd
 
 from jnpl.data.label_files import LabelRows, WithoutLabel, place_labels
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import table_writer
+from jnpl.internal.tables import suffix_of, table_writer
+from jnpl.judging.tag_findings import separator_of
+from jnpl.judging.tag_sets import MARGIN, TagSetFindings
 
 if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
+    from jnpl.judging.tag_sets import TagSets
     from jnpl.run_folder import LabelledSample
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 
 
-MARGIN = 0.1  # by which a suggested label must be likelier than the given one
 _MIN_FACTOR = 0.25  # by which the odds of a wrong label are lowered at most
 
 
@@ -83,8 +85,25 @@ class CorrectedLabels:
         low, high = (total * end / max(left.value, 1e-12) for end in left[1:])
         return ExpectedWrong(before, (findings.noise.low * scored, findings.noise.high * scored), total, (low, high))
 
+    def tags(self) -> Iterator[tuple[list[str], list[str]]]:
+        """Yield the given and the corrected tags of each sample; nothing where samples have one label."""
+        if (sets := self.tag_sets) is not None:
+            for given, label in zip(self.findings.given_labels[self.rows].tolist(), self.labels.tolist(), strict=True):
+                yield tuple([sets.tag_names[tag] for tag in sets.sets[number]] for number in (given, label))  # type: ignore[misc]
+
+    @property
+    def tag_sets(self) -> TagSets | None:
+        """The numbers of the sets of tags, where samples have several; else None."""
+        return self.findings.sets if isinstance(self.findings, TagSetFindings) else None
+
     def table(self) -> pd.DataFrame:
-        """Return M rows of id, label, given_label, changed; labels by name."""
+        """Return M rows of id, label, given_label, changed, or id, tags, given_tags, changed; labels by name."""
+        if self.tag_sets is not None:
+            columns = dict(zip(("given_tags", "tags"), zip(*self.tags(), strict=True), strict=True))
+            ids = self.findings.ids[self.rows]
+            return pd.DataFrame(
+                {"id": ids, "tags": columns["tags"], "given_tags": columns["given_tags"], "changed": self.changed}
+            )
         names, ids = self.findings.names, self.findings.ids[self.rows]
         texts = isinstance(names[0], str)
 
@@ -103,9 +122,16 @@ class CorrectedLabels:
 
     @contextmanager
     def writing(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Write `table` as .csv, .parquet or .json; the file appears when the block has succeeded."""
+        """Write `table` as .csv, .parquet or .json; the file appears when the block has succeeded.
+
+        In a .csv, tags are separated as in findings.csv.
+        """
+        table = self.table()
+        if self.tag_sets is not None and suffix_of(path) == ".csv":
+            mark = separator_of(self.tag_sets.tag_names)
+            table = table.assign(**{name: [mark.join(cell) for cell in table[name]] for name in ("tags", "given_tags")})
         with table_writer(path) as write:
-            write(self.table())
+            write(table)
             yield
 
 
@@ -152,13 +178,15 @@ def correct(
         labels[decided] = chosen[decided]
     open_issues = findings.is_label_issue & ~decided
     if min_confidence is not None or (decisions is None if suggest is None else suggest):
-        confidence = findings.suggested_confidence
-        if min_confidence is None:
-            sure = open_issues & _helps(findings)
+        if isinstance(findings, TagSetFindings):
+            suggested = findings.turned_over(min_confidence)
+            sure = open_issues & (suggested != findings.given_labels)
         else:
-            sure = open_issues & (confidence >= min_confidence)
+            suggested = findings.suggested_labels
+            is_sure = findings.suggested_confidence >= (min_confidence or 0)
+            sure = open_issues & (_helps(findings) if min_confidence is None else is_sure)
         sure &= ~is_unsure
-        labels[sure] = findings.suggested_labels[sure]
+        labels[sure] = suggested[sure]
     if drop:
         lost |= open_issues & ~is_unsure & (labels == findings.given_labels)
     kept = np.flatnonzero(~lost)
@@ -170,6 +198,10 @@ def correct(
 def place_decisions(decisions: Mapping[str, Any] | LabelRows, findings: Findings) -> Labels:
     """Return decisions by id as class numbers (N,), -1 for none, or the value of a `WithoutLabel`."""
     listed = decisions if isinstance(decisions, list) else list(decisions.items())
+    if isinstance(findings, TagSetFindings):
+        labels = [label for _, label in listed if not isinstance(label, WithoutLabel)]
+        named = iter(findings.sets.read(labels, "the table of decisions") if labels else [])
+        listed = [(name, label if isinstance(label, WithoutLabel) else next(named)) for name, label in listed]
     names = findings.names
     return place_labels(listed, findings.ids, names, table_name="the decisions name", data_name="the run")
 

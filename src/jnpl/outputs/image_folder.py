@@ -39,6 +39,8 @@ _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.ERO
 def data_root(run: RunFolder, root: Path | None = None) -> Path:
     """Return the folder of the images, which the paths of `with_places` start from: `root`, else as in data.json."""
     facts = run.require_data_facts()
+    if run.has_tags:
+        raise InputError("a sample with several tags has no folder of its class: take --same-form, or the table alone")
     if facts.are_crops:
         raise InputError(CROPS)
     if root is None:

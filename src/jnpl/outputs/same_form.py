@@ -1,23 +1,32 @@
-"""The data of a run in their own form with corrected labels: a COCO .json, or the label files of YOLO."""
+"""The data of a run in their own form with corrected labels: a COCO .json, label files of YOLO, or a table of tags."""
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jnpl.data.options import OpenOptions
 from jnpl.data.sources.boxes import label_file, read_boxes, read_coco_file, read_label_lines, with_class
 from jnpl.data.spellings import spelling_key
+from jnpl.data.tags import SEPARATORS, YES
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import write_text
+from jnpl.internal.files import printable, replacing, write_text
+from jnpl.internal.json_files import parse_json
+from jnpl.internal.tables import data_suffix, is_missing, load_parquet, load_table, require_columns, save_parquet
+from jnpl.judging.tag_findings import separator_of
 from jnpl.outputs.image_folder import new_folder
 from jnpl.outputs.output_paths import refuse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jnpl.data.source import Array, Labels
     from jnpl.data.sources.boxes import Boxes
     from jnpl.outputs.corrections import CorrectedLabels
     from jnpl.run_folder import RunFolder
@@ -35,9 +44,16 @@ def same_form_writer(
         return None
     options = run.require_data_facts().options or {}
     opening = OpenOptions.from_json(options)
-    if not opening.crops:
-        raise InputError("--same-form is for runs on boxes (--crops)")
     path = Path(str(options.get("data")))
+    suffix = data_suffix(path)
+    if not opening.crops and not (run.has_tags and suffix):
+        raise InputError("--same-form is for runs on boxes (--crops) and on tables of several tags per sample")
+    if suffix:
+        if data_suffix(target) != suffix:
+            raise InputError(f"--same-form writes a {suffix} as {str(path)!r} is, got {str(target)!r}")
+        refuse_target(target, run, overwrite=overwrite, read=path)
+        table = _TagTable(path, opening)
+        return lambda corrected: table.write(corrected, target)
     boxes = read_boxes(path, opening.image_root)
     is_coco = path.suffix.lower() == ".json"
     if is_coco:
@@ -54,6 +70,101 @@ def same_form_writer(
         return len(changes)
 
     return write
+
+
+class _TagTable:
+    """A table with several tags per row, whose cells of tags can be replaced; the others are written as they are."""
+
+    def __init__(self, path: Path, opening: OpenOptions) -> None:
+        self._path, self._columns, self._options = path, list(opening.tag_columns or ()), opening
+        self._suffix = data_suffix(path)
+        self._frame = load_table(path)  # of a .csv, all cells are texts
+        self._list_column = None if self._columns else opening.label_column or "label"
+        self._names = self._columns or [str(self._list_column)]
+        require_columns(self._frame.columns, self._names, repr(str(path)))
+
+    def write(self, corrected: CorrectedLabels, target: Path) -> int:
+        """Write the table without dropped samples, with the tags of changed ones replaced; return their number."""
+        rows, kept = self._rows(corrected.findings.ids), set(corrected.rows.tolist())
+        cells = {name: self._frame[name].tolist() for name in self._names}
+        changed = 0
+        for at, is_changed, (before, after) in zip(
+            corrected.rows.tolist(), corrected.changed.tolist(), corrected.tags(), strict=True
+        ):
+            if is_changed:
+                changed += 1
+                for name, column in cells.items():
+                    column[rows[at]] = self._cell(name, column, rows[at], before, after)
+        dropped = [rows[at] for at in range(len(rows)) if at not in kept]
+        keep = np.setdiff1d(np.arange(len(self._frame)), dropped)
+        if self._suffix == ".parquet":
+            self._write_parquet(target, cells, keep)
+        else:
+            self._write_csv(target, cells, keep)
+        return changed + len(dropped)
+
+    def _rows(self, ids: Array) -> list[int]:
+        """Return the row of each sample: its number, or that of its path, of which one row after another is taken."""
+        if ids.dtype.kind in "iu":
+            if int(ids.max()) >= len(self._frame):
+                raise InputError(f"{str(self._path)!r} has changed since the run: it has {len(self._frame)} rows now")
+            return [int(row) for row in ids]
+        names, wanted = ids.tolist(), set(ids.tolist())
+        for column in self._frame.columns:
+            places: dict[str, list[int]] = {}
+            for row, cell in enumerate(self._frame[column].tolist()):
+                name = printable(Path(cell).as_posix()) if isinstance(cell, str) and cell else f"row {row}"
+                places.setdefault(name, []).append(row)
+            if wanted <= places.keys():
+                return [places[name].pop(0) if len(places[name]) > 1 else places[name][0] for name in names]
+        raise InputError(
+            f"{str(self._path)!r} has changed since the run: no column has its samples, such as {names[0]!r}"
+        )
+
+    def _cell(self, name: str, column: list[Any], row: int, before: list[str], after: list[str]) -> Any:
+        """Return a cell with other tags, in the form of the one that it replaces, or of others of its column."""
+        old = column[row]
+        if self._list_column is None:
+            if (name in before) == (name in after):
+                return old
+            has = name in after
+            like = [cell for cell in column if (str(cell).strip().casefold() in YES) == has]
+            return like[0] if like else type(old)(has)
+        is_list = not isinstance(old, str) and not is_missing(old)
+        texts = [cell for cell in column if isinstance(cell, str) and cell.strip()]
+        mark = next((mark for mark in SEPARATORS if any(mark in text for text in texts)), separator_of(after))
+        is_json = isinstance(old, str) and (old.strip() or next(iter(texts), "")).strip().startswith("[")
+        kept = list(old) if is_list else parse_json(old or "[]") if is_json else str(old).split(mark)
+        keys, old_keys = {spelling_key(tag) for tag in after}, {spelling_key(tag) for tag in before}
+        tags = [tag for tag in kept if spelling_key(tag) in keys] if old_keys else []
+        tags += [tag for tag in after if spelling_key(tag) not in {spelling_key(tag) for tag in tags}]
+        if is_list:
+            return tags
+        if is_json:
+            return json.dumps(tags, ensure_ascii=False)
+        spaced = any(f"{mark} " in text for text in texts)
+        return f"{mark}{' ' * spaced}".join(str(tag).strip() for tag in tags)
+
+    def _write_csv(self, target: Path, cells: dict[Any, list[Any]], keep: Labels) -> None:
+        frame = self._frame.assign(**cells).iloc[keep]
+        opened: Any = gzip.open if self._suffix.endswith(".gz") else open
+        with replacing(target) as draft, opened(draft, "wt", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter="\t" if self._suffix.startswith(".tsv") else ",", lineterminator="\n")
+            writer.writerow(frame.columns)
+            writer.writerows(frame.itertuples(index=False))
+
+    def _write_parquet(self, target: Path, cells: dict[Any, list[Any]], keep: Labels) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        table = load_parquet(self._path)
+        for name, column in cells.items():
+            at = table.schema.get_field_index(name)
+            plain = [
+                cell.tolist() if isinstance(cell, np.ndarray) else None if is_missing(cell) else cell for cell in column
+            ]
+            table = table.set_column(at, table.schema.field(at), pa.array(plain, table.schema.field(at).type))
+        with replacing(target) as draft:
+            save_parquet(draft, table.take(pa.array(keep)))
 
 
 def _changes(corrected: CorrectedLabels, boxes: Boxes, options: OpenOptions, path: Path) -> dict[int, int | None]:

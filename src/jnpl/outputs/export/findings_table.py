@@ -9,6 +9,8 @@ import pandas as pd
 
 from jnpl.internal.tables import table_writer
 from jnpl.judging.findings import Findings
+from jnpl.judging.tag_findings import separator_of
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the table of a run; returns the number of rows."""
     findings = reviewed_run(request.run).findings
+    if isinstance(findings, TagSetFindings):
+        pairs = findings.pair_findings
+        frame = pairs.suspects.drop(columns=["position", "is_issue"]) if request.issues else pairs.table
+        if request.target == "csv":
+            mark = separator_of(pairs.tag_names)
+            frame = frame.map(lambda cell: mark.join(cell) if isinstance(cell, list) else cell)
+        with table_writer(request.out, f".{request.target}") as put:
+            put(frame)
+        return {"rows": len(frame)}
     for_cleanlab = request.target == "cleanlab"
     frame = cleanlab_table(findings) if for_cleanlab else findings_rows(findings, issues=request.issues)
     with table_writer(request.out, ".csv" if for_cleanlab else f".{request.target}") as put:

@@ -83,6 +83,9 @@ def export(request: ExportRequest) -> dict[str, Any]:
         from jnpl.outputs.image_folder import CROPS  # noqa: PLC0415 - imports numpy
 
         raise InputError(CROPS)
+    if request.run.has_tags and target is not _TABLE:
+        reason = "is for one label per sample; samples with several tags are written as csv, parquet or json"
+        raise InputError(f"--to {request.target} {reason}")
     refuse_target(request.out, request.run, overwrite=request.overwrite or target.folder, read=request.data)
     results: dict[str, Any] = importlib.import_module(f"jnpl.outputs.export.{target.module}").export(request)
     return results

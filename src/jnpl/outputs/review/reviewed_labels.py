@@ -12,6 +12,7 @@ import numpy.typing as npt
 from jnpl.data.label_files import WithoutLabel
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.review import estimates
 from jnpl.outputs.review.decisions import ACTIONS, CurrentDecisions, open_store
 from jnpl.outputs.review.ranking import Ranking, ranking_of
@@ -116,7 +117,8 @@ def review_of(ranking: Ranking, current: CurrentDecisions) -> ReviewedRun:
     if before.wrong_left is not None and not len(current.positions):
         return ReviewedRun(ranking, findings, decisions, before.wrong_left, precision)
     quality, expected = np.where(before.is_certain, np.nan, before.label_quality), before.wrong_left
-    total = before.is_label_issue.sum() if expected is None else expected.value
+    unknown = before.expected_left if isinstance(before, TagSetFindings) else before.is_label_issue.sum()
+    total = unknown if expected is None else expected.value
     start = estimates.prior(quality, total, None if expected is None else expected.high)
     corrected = estimates.Corrected.by_decisions(current.qualities[scored], wrong[scored], start)
     is_open = ~findings.is_certain

@@ -231,7 +231,8 @@
     at("suggested").textContent = changes ? name(item.suggested) : item.suspect ? "unclear" : "the same";
     at("suggested").className = changes ? "suggested" : "doubt";
     const why = item.unclear ? "the likeliest other class, but not likelier than the given one: " : "";
-    at("confidence").textContent = changes ? `${why}confidence ${percent(item.confidence)}` : item.suspect ? "no other class is likelier" : "the given label looks right";
+    const wrong = (item.doubts || []).filter(([, , suspect]) => suspect).length;
+    at("confidence").textContent = wrong ? `${wrong === 1 ? "1 tag looks" : `${wrong} tags look`} wrong, the worst with ${percent(item.confidence)}` : changes ? `${why}confidence ${percent(item.confidence)}` : item.suspect ? "no other class is likelier" : "the given label looks right";
     at("others").replaceChildren(...(item.others.length ? [make("span", { class: "small", text: "Then:" })] : []), ...item.others.map(({ label, p }, index) =>
       make("button", { "data-label": label, "aria-keyshortcuts": index + 2, on: { click: () => decide("relabel", label) } },
         bdi(label), make("span", { class: "small", text: ` ${percent(p)} ` }), make("kbd", { text: index + 2 }))));
