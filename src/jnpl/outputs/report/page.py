@@ -23,6 +23,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.judging.caveats import noise_sentence, stated
 from jnpl.judging.findings import Findings
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.judging.threshold import as_threshold
 from jnpl.outputs.report import charts, page_tables, text
 from jnpl.outputs.review.reviewed_labels import reviewed_run
@@ -78,18 +79,23 @@ def _template() -> Template:
 def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     findings, lines, pictures = reviewed_run(run).findings, run.read_log(), run.thumbnails()
     if threshold is not None:
-        findings = findings.with_threshold(as_threshold(threshold))
+        findings = _with_threshold(findings, as_threshold(threshold))
     data, results = run.data_facts, run.run_facts.results or StoredResults()
     folder_name = run.path.resolve().name
     names = page_tables.printable_names(findings)
-    heat = page_tables.heat_map(findings, names)
+    tags = findings.tags if isinstance(findings, TagSetFindings) else None
+    heat = None if tags is not None else page_tables.heat_map(findings, names)
     suspects, examples = page_tables.suspects(findings, names, pictures, data)
     shown_columns, hidden_columns = page_tables.column_names(data.columns)
     epoch_names, epoch_rows = page_tables.epochs(lines)
     return {
         "next_steps": _next_steps(run, findings),
         "data_name": text.plain(run.run_facts.data or folder_name, 80),
-        "summary": findings.summary(),
+        "summary": findings.summary() if tags is None else findings.summary() | {"classes": len(tags.tag_names)},
+        "tag_noise": None if tags is None else tags.noise,
+        "tag_counts": None if tags is None else {name: tags.summary()[name] for name in ("missing", "extra")},
+        "tags": page_tables.tags(findings),
+        "has_tags": tags is not None,
         "rate": findings.noise_rate,
         "decided": int(findings.is_decided.sum()),
         "wrong_left": findings.stated_left,
@@ -109,17 +115,17 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "has_accuracy": bool(charts.accuracy_keys(lines)),
         "names": names,
         "heat": heat,
-        "pairs": page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
+        "pairs": [] if tags else page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
         "groups": page_tables.groups(findings),
         "annotators": page_tables.annotators(findings),
-        "classes": page_tables.classes(findings, names),
+        "classes": [] if tags else page_tables.classes(findings, names),
         "suspects": suspects,
         "examples": examples,
         "evidence": any(suspect.examples for suspect in suspects),
         "with_thumbnails": bool(pictures),
         "with_pictures": any(suspect.picture for suspect in suspects),
-        "given_options": page_tables.class_options([suspect.given_number for suspect in suspects], names),
-        "suggested_options": page_tables.class_options([suspect.suggested_number for suspect in suspects], names),
+        "given_options": page_tables.filter_options(suspects, "given", findings),
+        "suggested_options": page_tables.filter_options(suspects, "suggested", findings),
         "columns": shown_columns,
         "hidden_columns": hidden_columns,
         "problems": page_tables.data_problems(findings, data, pictures),
@@ -135,11 +141,23 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     }
 
 
+def _with_threshold(findings: Findings, threshold: float | str) -> Findings:
+    if not isinstance(findings, TagSetFindings):
+        return findings.with_threshold(threshold)
+    if not isinstance(threshold, float):
+        raise InputError(f"of samples with several tags, --threshold is a number in 0..1, not {threshold!r}")
+    return TagSetFindings.of(findings.pair_findings.with_threshold(threshold))
+
+
 def _next_steps(run: RunFolder, findings: Findings) -> list[tuple[str, str]]:
     """Return commands with what they are for."""
     name = text.plain(shlex.quote(str(run.path)), 300)
     if not findings.is_label_issue.any():
-        return [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
+        return (
+            []
+            if isinstance(findings, TagSetFindings)
+            else [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
+        )
     return [
         (f"jnpl review {name}", "to decide about the suspects on a page"),
         (f"jnpl apply {name}", "to write the corrected labels"),
@@ -155,7 +173,7 @@ def _notes(run: RunFolder, findings: Findings, results: StoredResults) -> list[s
     if noise is not None and noise.caveat is not None:
         sentence = noise_sentence(noise, shlex.quote(str(run.path)))
         notes.append(text.plain(f"{sentence[0].upper()}{sentence[1:]}.", 400))
-    if findings.noise_rate > 0.5:
+    if findings.noise_rate > 0.5 and not isinstance(findings, TagSetFindings):
         notes.append(
             "More than half of the labels look wrong: the network may need more epochs, "
             f"or the {'threshold is' if charts.threshold_span(findings) is None else 'thresholds are'} too high."

@@ -21,6 +21,7 @@ from jnpl.analysis.data_report import (
 from jnpl.internal.pictures import media_type
 from jnpl.judging.findings import Findings
 from jnpl.judging.groups import sentences as group_sentences
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.report import charts, text
 from jnpl.run_folder import DataFacts, RunFacts, SameContent, TableRows, UnreadableSample
 
@@ -90,8 +91,42 @@ class Example:
 
 
 @dataclass(frozen=True)
+class TagIssue:
+    """A tag of a sample that looks wrong; `kind` is "missing" or "extra"."""
+
+    tag: str
+    number: int
+    kind: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class TagRate:
+    """Issues of a tag that are missing or extra, and the estimated rate with its interval; None where unknown."""
+
+    issues: int
+    rate: float | None
+    span: str
+
+    @property
+    def value(self) -> float:
+        """Return what the table is sorted by."""
+        return -1.0 if self.rate is None else self.rate
+
+
+@dataclass(frozen=True)
+class TagRow:
+    """A row of the table of tags."""
+
+    name: str
+    count: int
+    missing: TagRate
+    extra: TagRate
+
+
+@dataclass(frozen=True)
 class Suspect:
-    """A label that looks wrong; the page filters by the class numbers."""
+    """A label that looks wrong; the page filters by the class numbers, or by those of extra and of missing tags."""
 
     rank: int
     id: str
@@ -106,6 +141,21 @@ class Suspect:
     values: tuple[str, ...]
     excerpt: str | None
     examples: tuple[Example, ...]
+    tag_issues: tuple[TagIssue, ...] = ()
+
+    @property
+    def given_key(self) -> str:
+        """Return what the filter of given labels compares: numbers between spaces."""
+        return self._key("extra", self.given_number)
+
+    @property
+    def suggested_key(self) -> str:
+        """Return what the filter of suggested labels compares."""
+        return self._key("missing", self.suggested_number)
+
+    def _key(self, kind: str, number: int) -> str:
+        of_tags = [str(issue.number) for issue in self.tag_issues if issue.kind == kind]
+        return " ".join(of_tags) if self.tag_issues else str(number)
 
     @property
     def is_relabelled(self) -> bool:
@@ -115,7 +165,47 @@ class Suspect:
 
 def printable_names(findings: Findings) -> list[str]:
     """Return the names of the classes, ready to print."""
+    if isinstance(findings, TagSetFindings):
+        return [text.plain(findings.sets.shown(number), 2 * _MAX_NAME) for number in range(len(findings.names))]
     return [text.plain(name, _MAX_NAME) for name in findings.names]
+
+
+def tags(findings: Findings) -> list[TagRow]:
+    """Return a row for each of at most 1,000 tags, those with the most issues first; empty with one label a sample."""
+    if not isinstance(findings, TagSetFindings):
+        return []
+    table = findings.pair_findings.tag_summary()
+    order = np.argsort(-(table["missing"] + table["extra"]).to_numpy(), kind="stable")[:_MAX_CLASSES]
+    rows = [table.iloc[at].to_dict() for at in order.tolist()]
+
+    def rate(row: dict[Any, Any], kind: str) -> TagRate:
+        value, low, high = (float(row.get(f"{kind}_{part}", np.nan)) for part in ("rate", "low", "high"))
+        if np.isnan(value):
+            return TagRate(int(row[kind]), None, "")
+        return TagRate(int(row[kind]), value, f"{text.percent(low)} to {text.percent(high)}")
+
+    return [
+        TagRow(text.plain(row["tag"], _MAX_NAME), int(row["count"]), rate(row, "missing"), rate(row, "extra"))
+        for row in rows
+    ]
+
+
+def _tag_issues(findings: Findings, position: int) -> tuple[TagIssue, ...]:
+    """Return the tags of a sample that look wrong, worst first."""
+    if not isinstance(findings, TagSetFindings):
+        return ()
+    tags = findings.tags
+    issues = np.flatnonzero(tags.is_issue[position])
+    issues = issues[np.argsort(tags.quality[position, issues], kind="stable")]
+    return tuple(
+        TagIssue(
+            text.plain(tags.tag_names[tag], _MAX_NAME),
+            tag,
+            "extra" if tags.given[position, tag] else "missing",
+            float(1 - tags.quality[position, tag]),
+        )
+        for tag in issues.tolist()
+    )
 
 
 def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[ConfusedPair]:
@@ -265,6 +355,7 @@ def suspects(
                     if (at := data.evidence.get(position, {}).get(label)) is not None
                     and (not findings.is_decided[at] or findings.suggested_labels[at] == label)
                 ),
+                tag_issues=_tag_issues(findings, position),
             )
         )
     return made, list(examples.values())
@@ -311,6 +402,16 @@ def epochs(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
             line["epoch"] += 1  # counted from 1, as in the charts
         rows.append([text.cell(line.get(name), 40) for name in names])
     return [text.plain(_TERMS.get(name, name.replace("_", " ")), 40) for name in names], rows
+
+
+def filter_options(suspects: Sequence[Suspect], kind: str, findings: Findings) -> list[tuple[int, str, int]]:
+    """Return number, name and count of the given or suggested classes of suspects, or of extra or missing tags."""
+    if isinstance(findings, TagSetFindings):
+        tag_kind = {"given": "extra", "suggested": "missing"}[kind]
+        numbers = [issue.number for each in suspects for issue in each.tag_issues if issue.kind == tag_kind]
+        return class_options(numbers, [text.plain(name, _MAX_NAME) for name in findings.sets.tag_names])
+    numbers = [each.given_number if kind == "given" else each.suggested_number for each in suspects]
+    return class_options(numbers, printable_names(findings))
 
 
 def class_options(numbers: Sequence[int], names: Sequence[str]) -> list[tuple[int, str, int]]:

@@ -53,7 +53,7 @@
     const buttons = [...block.querySelectorAll("button[data-turn]")];
     let page = 0;
     const chosen = () => items.filter((item) =>
-      filters.every((filter) => filter.value === "" || item.dataset[filter.dataset.filter] === filter.value));
+      filters.every((filter) => filter.value === "" || item.dataset[filter.dataset.filter].split(" ").includes(filter.value)));
     const pages = (shown) => Math.max(Math.ceil(shown.length / size), 1);
     const target = { first: () => 0, previous: () => page - 1, next: () => page + 1, last: () => Infinity };
 
