@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from tests.helpers.tag_runs import tag_findings, tag_run
 
 from jnpl.internal.errors import InputError
 from jnpl.outputs.report import page
@@ -363,3 +364,28 @@ def test_torch_is_not_loaded(make_run):
     )
     command = [sys.executable, "-c", code, str(make_run(pictures=True))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
+def test_samples_with_several_tags(tmp_path):
+    names = ("cat", "<script>alert(1)</script>", "eel")
+    html = page.render(RunFolder(tag_run(tmp_path / "run", tag_findings(names=names))))
+    reader = Reader()
+    reader.feed(html)
+    text = " ".join(" ".join(reader.texts).split())
+    assert "2 of 24 samples have tags that look wrong" in text
+    for line in (
+        "Missing tags, estimated 25.0 % 20.0 % to 30.0 % with 90 % confidence, of the true tags; 2 suspected",
+        "Extra tags, estimated 4.0 % 3.0 % to 5.0 % with 90 % confidence, of the given tags; 1 suspected",
+        "missing: <script>alert(1)</script> 95.0 %",
+        "extra: <script>alert(1)</script> 90.0 %",
+        "missing: cat 70.0 %",
+        "20.0 % (10.0 % to 30.0 %)",
+    ):
+        assert line.replace(" %", "\N{NO-BREAK SPACE}%") in text.replace(" %", "\N{NO-BREAK SPACE}%"), line
+    assert "Most confused pairs" not in text
+    rows = [attributes for tag, attributes in reader.elements if "data-suggested" in attributes]
+    assert [(row["data-given"], row["data-suggested"]) for row in rows] == [("", "1 0"), ("1", "")]
+    none = page.render(RunFolder(tmp_path / "run"), "0.01")
+    assert "None of 24 samples has a tag that looks wrong" in none
+    with pytest.raises(InputError, match=r"of samples with several tags, --threshold is a number in 0..1, not 'auto'"):
+        page.render(RunFolder(tmp_path / "run"), "auto")

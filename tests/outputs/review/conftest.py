@@ -116,7 +116,9 @@ def serve():
         session = ReviewSession(folder, Samples(folder, *data_opener(folder, None)))
         address = listen("127.0.0.1", 0)
         access, title = Access(TOKEN, address.hosts), folder.run_facts.data
-        app = make_app(session, AuditSession(folder), access, title=title, reviewer="Ann", **home)
+        app = make_app(
+            session, None if folder.has_tags else AuditSession(folder), access, title=title, reviewer="Ann", **home
+        )
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False, ws="none"))
         thread = threading.Thread(target=server.run, args=([address.listening],))
         thread.start()

@@ -2,9 +2,11 @@
 
 import shutil
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
+from tests.helpers.tag_runs import tag_findings, tag_run
 from tests.outputs.report.conftest import HOSTILE
 
 from jnpl.cli import app as cli
@@ -424,3 +426,51 @@ def test_a_server_that_is_gone(visit, make_run, serve_process):
     assert "Saved" not in page.locator("#toast").inner_text()
     page.close()
     page.faults[:] = [fault for fault in page.faults if "ERR_CONNECTION" not in fault]
+
+
+def test_tags_are_turned_by_keys_saved_and_undone(visit, serve, tmp_path):
+    run = tag_run(tmp_path / "tagged", tag_findings(names=("cat", '<img src=x onerror="hacked=1">', "eel")))
+    page = visit(serve(run))
+    shown = lambda: page.locator("#toggles button").evaluate_all(  # noqa: E731
+        "all => all.map(each => [each.dataset.tag, each.getAttribute('aria-pressed')])"
+    )
+    assert shown() == [["1", "false"], ["0", "false"], ["2", "true"]]  # the most doubtful one first
+    assert page.locator("#given").inner_text() == "eel"
+    for hidden in ("#learn", "a[href='/audit']"):
+        assert page.locator(hidden).is_hidden()
+    press(page, "2")
+    press(page, "3")
+    assert shown() == [["1", "false"], ["0", "true"], ["2", "false"]]
+    press(page, "Enter")
+    assert stored_tags(run) == {1: ("relabel", (0,))}
+    assert page.locator("#one-title").inner_text() == "Suspect 2 of 2"
+    press(page, "c")
+    page.keyboard.type("EE")
+    page.keyboard.press("Enter")
+    assert page.locator("#save-tags bdi").inner_text() == 'cat + <img src=x onerror="hacked=1"> + eel'
+    press(page, "a")
+    assert stored_tags(run)[0] == ("relabel", (0,))
+    page.reload()
+    page.wait_for_selector(IDLE, state="attached")
+    press(page, "ArrowLeft")
+    assert "changed to cat" in page.locator("#decision").inner_text()
+    assert shown()[1] == ["0", "true"]
+    press(page, "z")
+    press(page, "z")
+    assert stored_tags(run) == {}
+    press(page, "g")
+    assert page.locator(".choice").all_inner_texts() == ['cat + <img src=x onerror="hacked=1"> + eel', "cat"]
+    press(page, "Enter")
+    assert stored_tags(run) == {0: ("relabel", (0,)), 1: ("relabel", (0, 1, 2))}
+    assert page.evaluate("typeof hacked") == "undefined"
+
+
+def stored_tags(run):
+    """Position -> (action, tag numbers) of the current decisions in a run folder."""
+    folder = RunFolder(run)
+    with closing(open_store(folder)) as store:
+        sets = folder.sample_findings.sets.sets
+        return {
+            each.position: (each.action, each.label if each.label is None else sets[each.label])
+            for each in store.all_current()
+        }

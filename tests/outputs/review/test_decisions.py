@@ -6,6 +6,7 @@ import threading
 from contextlib import closing
 
 import pytest
+from tests.helpers.tag_runs import tag_run
 
 from jnpl import Findings
 from jnpl.internal.errors import InputError
@@ -210,3 +211,49 @@ def test_rows_for_a_table(make_run):
     store.close()
     assert [(row["id"], row["action"], row["label"]) for row in rows] == [(0, "drop", None), (3, "relabel", "dog")]
     json.dumps([row["reviewer"] for row in rows])
+
+
+SET = "INSERT INTO tag_sets VALUES (7, '{}')"
+FORGED_SETS = {
+    "no JSON": [SET.format("0,1")],
+    "no list": [SET.format("5")],
+    "not sorted": [SET.format("[1, 0]")],
+    "twice": [SET.format("[1, 1]")],
+    "no tag of the run": [SET.format("[0, 3]")],
+    "below 0": [SET.format("[-1]")],
+    "no numbers": [SET.format('["cat"]')],
+    "true": [SET.format("[true]")],
+    "deep": ["INSERT INTO tag_sets VALUES (7, '" + "[" * 100_000 + "')"],
+    "a label that is no set": ["UPDATE decisions SET label = 99"],
+}
+
+
+@pytest.mark.parametrize("statements", FORGED_SETS.values(), ids=FORGED_SETS)
+def test_sets_of_tags_are_kept_by_their_tags(tmp_path, statements):
+    run = tag_run(tmp_path / "run")
+    with closing(open_store(RunFolder(run))) as store:
+        sets = RunFolder(run).sample_findings.sets
+        new = store._sets.number([0, 2])  # a set that no sample has
+        assert new == len(sets.sets)
+        store.decide([NewDecision(4, "relabel", new)], reviewer="Ann", tab="t")
+        assert store.read([4])[0].label == new
+    with closing(open_store(RunFolder(run))) as store:  # another process: other numbers
+        number = store._sets.number([1, 2])
+        again = store._sets.number([0, 2])
+        assert number != again
+        assert [decision.label for decision in store.all_current()] == [again]
+        assert store.current().labels.tolist() == [again]
+    with closing(sqlite3.connect(run / "review.sqlite")) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    with pytest.raises(InputError, match=r"review.sqlite' cannot be used: its table (tag_sets|decisions) holds"):
+        open_store(RunFolder(run))
+
+
+def test_a_run_with_one_label_has_no_sets(make_run):
+    run = make_run()
+    open_store(RunFolder(run)).close()
+    with closing(sqlite3.connect(run / "review.sqlite")) as connection, connection:
+        connection.execute(SET.format("[0]"))
+    with pytest.raises(InputError, match="its table tag_sets holds"):
+        open_store(RunFolder(run))

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from tests.helpers.tag_runs import tag_run
 from tests.outputs.review.conftest import body
 
 from jnpl.internal.tables import load_table
 from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 from jnpl.run_folder import RunFolder
 
 
@@ -139,3 +141,80 @@ def test_a_run_without_its_data(make_run, serve, facts, how):
     while (learning := served.json("/api/status")["learning"])["state"] == "running":
         pass
     assert learning["state"] == "failed"
+
+
+@pytest.fixture
+def tagged(tmp_path, serve):
+    """A server of a run on several tags."""
+    return serve(tag_run(tmp_path / "tagged"))
+
+
+def test_samples_with_several_tags(tagged):
+    run = tagged.json("/api/run")
+    assert (run["tags"], run["classes"]) == (["cat", "dog", "eel"], [])
+    assert run["noise"].startswith("about 25.0% (20.0% to 30.0%) of the true tags are missing, and 4.0%")
+    assert [item["position"] for item in tagged.json("/api/list")["items"]] == [1, 0]
+    item = tagged.json("/api/sample")["item"]
+    assert (item["given"], item["suggested"]) == ("2", "0,1,2")
+    assert [(tag, round(quality, 2), issue) for tag, quality, issue in item["doubts"]][:2] == [
+        (1, 0.05, True),
+        (0, 0.3, True),
+    ]
+    assert tagged.json("/api/sample?list=all&position=2")["item"]["given"] == "-"
+    assert tagged.json("/api/pairs") == [
+        {"given": 1, "suggested": None, "count": 1, "undecided": 1},
+        {"given": None, "suggested": 0, "count": 1, "undecided": 1},
+        {"given": None, "suggested": 1, "count": 1, "undecided": 1},
+    ]
+    for query, positions in (("given=1", [0]), ("suggested=1", [1]), ("given=0", []), ("verdict=other", [1, 0])):
+        assert [item["position"] for item in tagged.json(f"/api/list?{query}")["items"]] == positions
+    assert tagged.request("/api/list?given=3")[0] == 400
+    assert [each["name"] for each in tagged.json("/api/examples/1")["classes"]] == ["dog", "cat"]
+
+
+def test_decisions_about_tags(tagged, tmp_path):
+    made = tagged.json(
+        "/api/decide", body((1, "relabel", "1,2"), (0, "relabel", "0,1"), (5, "relabel", "-"), (6, "drop"))
+    )
+    assert [(each["position"], each["action"], each["label"]) for each in made["decisions"]] == [
+        (0, "keep", None),
+        (1, "relabel", "1,2"),
+        (5, "relabel", "-"),
+        (6, "drop", None),
+    ]
+    table = pd.read_csv(io.BytesIO(tagged.request("/export/csv")[2]))
+    assert table["given_label"].tolist() == ['["cat", "dog"]', '["eel"]', '["eel"]', '["cat"]']
+    assert table["label"].fillna("").tolist() == ['["cat", "dog"]', '["dog", "eel"]', "[]", ""]
+    status, _, content = tagged.request("/api/decide", body((1, "keep"), tab="other"))
+    assert (status, json.loads(content)["conflicts"][0]["label"]) == (409, "1,2")
+    assert [each["position"] for each in tagged.json("/api/list?decided=relabel&list=all")["items"]] == [1, 5]
+    assert tagged.json("/api/undo", {"tab": "t"})["positions"] == [1, 0, 5, 6]
+    assert reviewed_run(RunFolder(tmp_path / "tagged")).decided == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "status"),
+    [
+        ("3", 400),
+        (1, 400),
+        (None, 400),
+        ("0,,1", 422),
+        ("", 422),
+        ("-1", 400),
+        ("cat", 422),
+        (["0"], 422),
+        ("9" * 6, 400),
+    ],
+)
+def test_what_no_set_of_tags_can_be(tagged, label, status):
+    assert tagged.request("/api/decide", body((1, "relabel", label)))[0] == status
+    assert tagged.json("/api/status")["counts"]["decided"] == 0
+
+
+def test_what_is_for_one_label_alone(tagged, served):
+    tagged.json("/api/decide", body((1, "keep")))
+    for path, sent in (("/api/learn", {"tab": "t"}), ("/export/label-studio", None)):
+        status, _, content = tagged.request(path, sent)
+        assert (status, "one label per sample" in json.loads(content)["error"]) == (400, True)
+    assert tagged.request("/api/audit")[0] == 404
+    assert served.request("/api/decide", body((1, "relabel", "0,1")))[0] == 400
