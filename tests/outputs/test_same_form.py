@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.helpers.boxes import coco, coco_content, yolo
+from tests.helpers.tag_runs import tag_findings, tag_run
 
 from jnpl import Findings
 from jnpl.cli import app as cli
 from jnpl.data.opening import open_source
+from jnpl.internal.tables import load_table
+from jnpl.judging.tag_findings import TagFindings
 
 
 @pytest.fixture
@@ -132,3 +135,99 @@ def test_from_find_to_the_corrected_file(here, capsys):
     assert code == 0, err
     written = json.loads((here / "new.json").read_text())["annotations"]
     assert [{**entry, "category_id": 0} for entry in written] == [{**entry, "category_id": 0} for entry in annotations]
+
+
+# Tables of several tags per sample
+
+
+def table_of(findings, form, folder):
+    """Write the given tags as a table with a column of numbers and one of remarks; returns its path and options."""
+    tags = [findings.tags_of(row, findings.given) for row in range(len(findings))]
+    frame = pd.DataFrame({"x": np.sin(np.arange(len(tags))), "note": [f'=1, "{row}"' for row in range(len(tags))]})
+    columns = {name: findings.given[:, at] for at, name in enumerate(findings.tag_names)}
+    kind, _, suffix = form.partition(" ")
+    made = {
+        "lists": {"tags": tags},
+        "json": {"tags": [json.dumps(each) for each in tags]},
+        "bars": {"tags": [" | ".join(each) for each in tags]},
+        "columns": columns,
+        "words": {name: np.where(has, "Yes", "no") for name, has in columns.items()},
+    }[kind]
+    path = folder / f"data{suffix}"
+    frame = frame.assign(**made)
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in suffix else ",")
+    several = kind in ("columns", "words")
+    return path, {"tag_columns": list(columns)} if several else {"label_column": "tags", "multi_label": True}
+
+
+@pytest.mark.parametrize(
+    "form", ["lists .parquet", "columns .parquet", "json .csv", "bars .tsv.gz", "columns .csv", "words .tsv"]
+)
+@pytest.mark.parametrize("part", [None, slice(1, 20)], ids=["all rows", "some rows"])
+def test_tables_of_tags(here, capsys, form, part):
+    findings = tag_findings()
+    path, options = table_of(findings, form, here)
+    some = (
+        findings
+        if part is None
+        else TagFindings(findings.tag_names, findings.given[part], findings.quality[part], findings.ids[part])
+    )
+    tag_run(here / "run", some, options={"data": str(path), **options})
+    out = here / f"new{form.partition(' ')[2]}"
+    code, text, err = jnpl(capsys, "apply", "run", "--same-form", out)
+    assert (code, err) == (0, "")
+    wanted = findings.given.copy()
+    wanted[1] = True
+    wanted[0] = [True, part is not None, False]
+    before, after = (open_source(each, **options, exclude=["note"]) for each in (path, out))
+    assert (before.tags == findings.given).all()
+    assert (after.tags == wanted).all()
+    old, new = (pd.read_parquet(each) if each.suffix == ".parquet" else load_table(each) for each in (path, out))
+    changed = [0, 1] if part is None else [1]
+    assert old.drop(index=changed).map(str).equals(new.drop(index=changed).map(str))
+    assert old.dtypes.tolist() == new.dtypes.tolist()
+    assert old[["x", "note"]].equals(new[["x", "note"]])
+    if form.startswith("bars"):
+        assert new["tags"][1] == "eel | cat | dog"  # those that stay come first
+    assert "1 sample gets cat" in text
+
+
+def test_dropped_rows_and_decided_tags(here, capsys):
+    path, options = table_of(tag_findings(), "json .csv", here)
+    tag_run(here / "run", options={"data": str(path), **options})
+    (here / "d.csv").write_text('id,label,action\n2,,drop\n4,"[""eel"", ""cat""]",\n5,[],\n')
+    code, _, err = jnpl(capsys, "apply", "run", "--decisions", "d.csv", "--same-form", "new.csv", "-o", "corrected.csv")
+    assert (code, err) == (0, "")
+    table = pd.read_csv("new.csv")
+    assert len(table) == 23
+    assert table["tags"][[3, 4]].tolist() == ['["cat", "eel"]', "[]"]
+    corrected = pd.read_csv("corrected.csv").fillna("")
+    assert list(corrected.columns) == ["id", "tags", "given_tags", "changed"]
+    changed = corrected[corrected["changed"]]
+    assert changed[["id", "tags", "given_tags"]].values.tolist() == [
+        [4, "cat;eel", "dog"],
+        [5, "", "eel"],
+    ]
+    assert jnpl(capsys, "apply", "run", "-o", "corrected.parquet")[0] == 0
+    assert pd.read_parquet("corrected.parquet")["tags"].map(list).tolist()[:3] == [["cat"], ["cat", "dog", "eel"], []]
+    (here / "d.csv").write_text("id,label\n1,fox\n")
+    _, _, err = jnpl(capsys, "apply", "run", "--decisions", "d.csv", "-o", "other.csv")
+    assert "the table of decisions has the tag 'fox', which is none of the run: ['cat', 'dog', 'eel']" in err
+
+
+def test_refusals_of_tables_of_tags(here, capsys):
+    path, options = table_of(tag_findings(), "json .csv", here)
+    tag_run(here / "run", options={"data": str(path), **options})
+    for args, message in (
+        (("--same-form", "new.parquet"), "--same-form writes a .csv as"),
+        (("--same-form", path), "is the data itself"),
+        (("--copy", "tree"), "a sample with several tags has no folder of its class"),
+    ):
+        code, _, err = jnpl(capsys, "apply", "run", *args)
+        assert (code, message in err, err.count("\n")) == (2, True, 1), err
+    path.write_text("\n".join(path.read_text().splitlines()[:9]) + "\n")
+    assert "has changed since the run: it has 8 rows now" in jnpl(capsys, "apply", "run", "--same-form", "new.csv")[2]
+    assert not (here / "new.csv").exists()

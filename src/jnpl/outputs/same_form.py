@@ -6,6 +6,8 @@ import csv
 import gzip
 import json
 import os
+import re
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +96,7 @@ class _TagTable:
             if is_changed:
                 changed += 1
                 for name, column in cells.items():
-                    column[rows[at]] = self._cell(name, column, rows[at], before, after)
+                    column[rows[at]] = self._cell(name, column[rows[at]], before, after)
         dropped = [rows[at] for at in range(len(rows)) if at not in kept]
         keep = np.setdiff1d(np.arange(len(self._frame)), dropped)
         if self._suffix == ".parquet":
@@ -121,29 +123,43 @@ class _TagTable:
             f"{str(self._path)!r} has changed since the run: no column has its samples, such as {names[0]!r}"
         )
 
-    def _cell(self, name: str, column: list[Any], row: int, before: list[str], after: list[str]) -> Any:
+    def _cell(self, name: str, old: Any, before: list[str], after: list[str]) -> Any:
         """Return a cell with other tags, in the form of the one that it replaces, or of others of its column."""
-        old = column[row]
         if self._list_column is None:
-            if (name in before) == (name in after):
-                return old
             has = name in after
-            like = [cell for cell in column if (str(cell).strip().casefold() in YES) == has]
-            return like[0] if like else type(old)(has)
-        is_list = not isinstance(old, str) and not is_missing(old)
-        texts = [cell for cell in column if isinstance(cell, str) and cell.strip()]
-        mark = next((mark for mark in SEPARATORS if any(mark in text for text in texts)), separator_of(after))
-        is_json = isinstance(old, str) and (old.strip() or next(iter(texts), "")).strip().startswith("[")
-        kept = list(old) if is_list else parse_json(old or "[]") if is_json else str(old).split(mark)
-        keys, old_keys = {spelling_key(tag) for tag in after}, {spelling_key(tag) for tag in before}
-        tags = [tag for tag in kept if spelling_key(tag) in keys] if old_keys else []
-        tags += [tag for tag in after if spelling_key(tag) not in {spelling_key(tag) for tag in tags}]
-        if is_list:
-            return tags
+            return old if (name in before) == has else self._words[name].get(has, type(old)(has))
+        is_list = isinstance(old, list | tuple | np.ndarray)
+        is_json = isinstance(old, str) and (old.strip() or self._first_text).startswith("[")
+        old_tags = list(old) if is_list else parse_json(old or "[]") if is_json else str(old).split(self._mark.strip() or None)
+        keys = {spelling_key(tag): tag for tag in after}
+        stay = [tag for tag in old_tags if keys.pop(spelling_key(tag), None) is not None]
+        tags = [*stay, *keys.values()]
         if is_json:
             return json.dumps(tags, ensure_ascii=False)
-        spaced = any(f"{mark} " in text for text in texts)
-        return f"{mark}{' ' * spaced}".join(str(tag).strip() for tag in tags)
+        return tags if is_list else self._mark.join(str(tag).strip() for tag in tags)
+
+    @cached_property
+    def _words(self) -> dict[str, dict[bool, Any]]:
+        """Column of 0 and 1 -> what stands for yes and for no in it."""
+        cells = {name: self._frame[name].unique().tolist() for name in self._columns}
+        return {name: {str(cell).strip().casefold() in YES: cell for cell in cells[name]} for name in cells}
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [cell.strip() for cell in self._frame[self._list_column] if isinstance(cell, str) and cell.strip()]
+
+    @property
+    def _first_text(self) -> str:
+        return next(iter(self._texts), "")
+
+    @cached_property
+    def _mark(self) -> str:
+        """What stands between two tags in a text, with the spaces around it."""
+        for mark in SEPARATORS:
+            for text in self._texts:
+                if mark in text and (around := re.search(rf"\s*{re.escape(mark)}\s*", text)):
+                    return around[0]
+        return separator_of(self._texts)
 
     def _write_csv(self, target: Path, cells: dict[Any, list[Any]], keep: Labels) -> None:
         frame = self._frame.assign(**cells).iloc[keep]

@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from tests.helpers.runs import findings
+from tests.helpers.tag_runs import tag_run
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
 from jnpl.judging import Findings
 from jnpl.outputs.export.findings_table import cleanlab_table, export, findings_rows
 from jnpl.outputs.export.targets import ExportRequest
+from jnpl.outputs.export.targets import export as export_to
 from jnpl.run_folder import RunFolder
 
 PATHS = ["=a.png", "b.png", "c.png", "d.png", "e.png", "f.png"]
@@ -121,3 +123,24 @@ def test_the_columns_are_datalabs_own(noisy, tmp_path):
     assert (table["predicted_label"].to_numpy() == theirs["predicted_label"].to_numpy()).all()
     assert (table["given_label"].to_numpy() == theirs["given_label"].to_numpy()).all()
     assert (table["is_label_issue"].to_numpy() == theirs["is_label_issue"].to_numpy()).all()
+
+
+def test_tables_of_tags(tmp_path):
+    run = RunFolder(tag_run(tmp_path / "run"))
+    for target, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet), ("json", pd.read_json)):
+        out = tmp_path / f"out.{target}"
+        assert export(ExportRequest(run, target, out)) == {"rows": 24}
+        table = read(out)
+        cells = table["suggested_tags"][:2]
+        tags = [cell.split(";") if isinstance(cell, str) else list(cell) for cell in cells]
+        assert tags == [["cat"], ["cat", "dog", "eel"]]
+        issues = tmp_path / f"issues.{target}"
+        assert export(ExportRequest(run, target, issues, issues=True)) == {"rows": 3}
+        assert read(issues)[["id", "tag", "kind"]].values.tolist() == [
+            [1, "dog", "missing"],
+            [0, "dog", "extra"],
+            [1, "cat", "missing"],
+        ]
+    for target in ("label-studio", "fiftyone", "cleanlab", "hf", "onnx"):
+        with pytest.raises(InputError, match=f"--to {target} is for one label per sample; samples with several tags"):
+            export_to(ExportRequest(run, target, tmp_path / "no.json"))
