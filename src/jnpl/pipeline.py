@@ -7,6 +7,7 @@ user's, decisions of a review. The data themselves are opened by `jnpl.data.open
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from jnpl.analysis.reference import Reference, copies_of
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.opening import open_source, open_test
 from jnpl.data.split import hold_out, to_hold_out
-from jnpl.data.tags import by_tag_set, can_be_judged
+from jnpl.data.tags import can_be_judged
 from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
 from jnpl.internal.devices import threads_for
@@ -659,6 +660,10 @@ def write_data(
 
 def _named(source: Source, positions: Labels) -> list[dict[str, Any]]:
     """Return id and given label of some samples."""
-    source = by_tag_set(source)
-    rows = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
-    return [{"id": name, "label": source.class_names[label]} for name, label in rows]
+    ids, names = source.ids[positions].tolist(), source.class_names
+    if source.tags is not None:
+        rows = [[names[tag] for tag in np.flatnonzero(row)] for row in source.tags[positions]]
+        labels: list[Any] = [json.dumps(row, ensure_ascii=False) for row in rows]
+    else:
+        labels = [names[label] for label in source.labels[positions].tolist()]
+    return [{"id": name, "label": label} for name, label in zip(ids, labels, strict=True)]

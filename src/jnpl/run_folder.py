@@ -712,6 +712,9 @@ class RunFolder:
             Findings.load(self.path)  # an error, before a lock is put into a folder without findings
         with self.lock():
             _ = self.run_facts.results  # a run.json that cannot be read is an error
+            if self.has_tags:
+                self.save_tag_findings(self.tag_findings.with_threshold(as_threshold(threshold)))
+                return self._update_results(self.tag_findings.summary())
             model = self.model_findings.with_threshold(as_threshold(threshold))
             model = replace(model, threshold_info=model.threshold_info | {"asked": threshold})  # for Learn
             if self.model_findings_folder.exists():
@@ -720,14 +723,16 @@ class RunFolder:
 
     def _replace_judged(self, findings: Findings) -> int:
         """Replace the findings, and what run.json says of them; return the number of label issues."""
-        has_results = self.run_facts.results is not None
         self._replace_findings(findings)
-        issues = int(findings.is_label_issue.sum())
-        if has_results and (facts := read_json(self.path / "run.json"))["results"]:
+        return self._update_results({"issues": int(findings.is_label_issue.sum()), **findings.noise_facts})
+
+    def _update_results(self, results: dict[str, Any]) -> int:
+        """Change what run.json says of the findings, if it says anything; return the number of label issues."""
+        if self.run_facts.results is not None and (facts := read_json(self.path / "run.json"))["results"]:
             facts["results"].pop("relabel_accuracy", None)  # of the issues before
-            facts["results"] |= {"issues": issues, **findings.noise_facts}
+            facts["results"] |= results
             self.write_facts(facts)
-        return issues
+        return int(results["issues"])
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Write run.json as it is."""

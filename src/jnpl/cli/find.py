@@ -318,7 +318,10 @@ def _show(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) ->
 def _show_tags(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:
     """Print the summary of a finished run on several tags per sample."""
     from jnpl.cli.summary import show_tags, tag_facts
+    from jnpl.outputs.report import page
 
+    if command.report:
+        page.write(folder)
     if command.as_json:
         typer.echo(json.dumps(results | tag_facts(folder, command.top)))
     else:

@@ -51,6 +51,11 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
     if issues and top:
         console.print(worst_labels(findings, findings.worst_positions(min(top, issues)).tolist()))
+    _show_files(console, run, issues)
+
+
+def _show_files(console: Console, run: RunFolder, issues: int) -> None:
+    """Print where the results are, and what to do next."""
     console.print(f"all labels with their quality: {visible(run.path / 'findings.csv')}")
     if run.report_page.is_file():
         console.print(f"report:                        {visible(run.report_page)}")
@@ -187,7 +192,7 @@ def show_tags(result: dict[str, Any], run: RunFolder, top: int) -> None:
             cells = (Text(visible(row[name])) for name in ("id", "tag", "kind"))
             table.add_row(*cells, rounded(row["quality"]))
         console.print(table)
-    console.print(f"all samples with their tags: {visible(run.path / 'findings.csv')}")
+    _show_files(console, run, counts["issues"])
 
 
 def tag_facts(run: RunFolder, top: int) -> dict[str, Any]:

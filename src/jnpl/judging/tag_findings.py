@@ -291,6 +291,26 @@ class TagFindings:
         info = resolve_threshold(threshold, quality, np.zeros(quality.size, np.int64), 2, calibrated=True)
         return replace(self, threshold=float(info["value"]))
 
+    def joined(self, ids: Array, given: Mask, order: npt.NDArray[np.int64]) -> TagFindings:
+        """Return findings with further samples, whose tags (M, T) have no quality, in another order (N + M,).
+
+        Args:
+            ids: (N + M,) before they are put in order.
+            given: (M, T) the tags of the further samples.
+            order: of all samples.
+        """
+        unknown, no = np.full(given.shape, np.nan), np.zeros(given.shape, bool)
+        return TagFindings(
+            self.tag_names,
+            np.concatenate([self.given, given])[order],
+            np.concatenate([self.quality, unknown])[order],
+            ids[order],
+            self.thresholds,
+            self.noise,
+            threshold=self.threshold,
+            decided=None if self.decided is None else np.concatenate([self.decided, no])[order],
+        )
+
     def _lists(self, mask: Mask) -> Array:
         """Return (N,) lists of the names that a mask (N, T) has."""
         lists = np.empty(len(mask), object)

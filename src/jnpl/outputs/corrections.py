@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from jnpl.data.label_files import LabelRows, WithoutLabel, place_labels
+from jnpl.data.tags import separator_for
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import suffix_of, table_writer
-from jnpl.judging.tag_findings import separator_of
 from jnpl.judging.tag_sets import MARGIN, TagSetFindings
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class CorrectedLabels:
         """
         table = self.table()
         if self.tag_sets is not None and suffix_of(path) == ".csv":
-            mark = separator_of(self.tag_sets.tag_names)
+            mark = separator_for(self.tag_sets.tag_names)
             table = table.assign(**{name: [mark.join(cell) for cell in table[name]] for name in ("tags", "given_tags")})
         with table_writer(path) as write:
             write(table)
@@ -235,9 +235,13 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Wit
     """Return findings with the held-out samples added, without a quality: by row number, else at the end."""
     if not held_out:
         return WithHeldOut(findings, np.arange(len(findings.ids)))
-    numbers = {str(name): label for label, name in enumerate(findings.names)}
+    more: dict[str, Any] = {}
     try:
-        given_labels = np.array([numbers[str(sample.label)] for sample in held_out], np.int64)
+        labels = [str(sample.label) for sample in held_out]
+        if isinstance(findings, TagSetFindings):
+            labels = findings.sets.read(labels, "the list of held-out samples")
+        numbers = {str(name): label for label, name in enumerate(findings.names)}
+        given_labels = np.array([numbers[label] for label in labels], np.int64)
         ids = np.array([sample.id for sample in held_out], findings.ids.dtype)
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"the held-out samples in data.json do not fit the findings: {error}") from error
@@ -251,6 +255,8 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Wit
     def joined_if_there(ours: npt.NDArray[Any] | None, theirs: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         return None if ours is None else joined(ours, theirs)
 
+    if isinstance(findings, TagSetFindings):
+        more["tags"] = findings.tags.joined(every, findings.sets.mask(given_labels), order)
     whole = replace(
         findings,
         ids=every[order],
@@ -265,5 +271,6 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Wit
         chance_wrong=joined_if_there(findings.chance_wrong, unknown),
         other_labels=joined_if_there(findings.other_labels, np.full(len(held_out), -1)),
         other_confidence=joined_if_there(findings.other_confidence, unknown),
+        **more,
     )
     return WithHeldOut(whole, np.argsort(order, kind="stable")[: len(findings.ids)])

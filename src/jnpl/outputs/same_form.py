@@ -16,12 +16,11 @@ import numpy as np
 from jnpl.data.options import OpenOptions
 from jnpl.data.sources.boxes import label_file, read_boxes, read_coco_file, read_label_lines, with_class
 from jnpl.data.spellings import spelling_key
-from jnpl.data.tags import SEPARATORS, YES
+from jnpl.data.tags import SEPARATORS, YES, separator_for
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable, replacing, write_text
 from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import data_suffix, is_missing, load_parquet, load_table, require_columns, save_parquet
-from jnpl.judging.tag_findings import separator_of
 from jnpl.outputs.image_folder import new_folder
 from jnpl.outputs.output_paths import refuse_target
 
@@ -130,7 +129,9 @@ class _TagTable:
             return old if (name in before) == has else self._words[name].get(has, type(old)(has))
         is_list = isinstance(old, list | tuple | np.ndarray)
         is_json = isinstance(old, str) and (old.strip() or self._first_text).startswith("[")
-        old_tags = list(old) if is_list else parse_json(old or "[]") if is_json else str(old).split(self._mark.strip() or None)
+        old_tags = (
+            list(old) if is_list else parse_json(old or "[]") if is_json else str(old).split(self._mark.strip() or None)
+        )
         keys = {spelling_key(tag): tag for tag in after}
         stay = [tag for tag in old_tags if keys.pop(spelling_key(tag), None) is not None]
         tags = [*stay, *keys.values()]
@@ -159,7 +160,7 @@ class _TagTable:
             for text in self._texts:
                 if mark in text and (around := re.search(rf"\s*{re.escape(mark)}\s*", text)):
                     return around[0]
-        return separator_of(self._texts)
+        return separator_for(self._texts)
 
     def _write_csv(self, target: Path, cells: dict[Any, list[Any]], keep: Labels) -> None:
         frame = self._frame.assign(**cells).iloc[keep]

@@ -387,5 +387,5 @@ def test_samples_with_several_tags(tmp_path):
     assert [(row["data-given"], row["data-suggested"]) for row in rows] == [("", "1 0"), ("1", "")]
     none = page.render(RunFolder(tmp_path / "run"), "0.01")
     assert "None of 24 samples has a tag that looks wrong" in none
-    with pytest.raises(InputError, match=r"of samples with several tags, --threshold is a number in 0..1, not 'auto'"):
-        page.render(RunFolder(tmp_path / "run"), "auto")
+    with pytest.raises(InputError, match=r"the threshold '1/c' has no meaning for several tags per sample"):
+        page.render(RunFolder(tmp_path / "run"), "1/c")

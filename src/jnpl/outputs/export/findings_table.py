@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from jnpl.data.tags import separator_for
 from jnpl.internal.tables import table_writer
 from jnpl.judging.findings import Findings
-from jnpl.judging.tag_findings import separator_of
 from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
@@ -24,7 +24,7 @@ def export(request: ExportRequest) -> dict[str, Any]:
         pairs = findings.pair_findings
         frame = pairs.suspects.drop(columns=["position", "is_issue"]) if request.issues else pairs.table
         if request.target == "csv":
-            mark = separator_of(pairs.tag_names)
+            mark = separator_for(pairs.tag_names)
             frame = frame.map(lambda cell: mark.join(cell) if isinstance(cell, list) else cell)
         with table_writer(request.out, f".{request.target}") as put:
             put(frame)

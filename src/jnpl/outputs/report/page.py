@@ -144,8 +144,6 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
 def _with_threshold(findings: Findings, threshold: float | str) -> Findings:
     if not isinstance(findings, TagSetFindings):
         return findings.with_threshold(threshold)
-    if not isinstance(threshold, float):
-        raise InputError(f"of samples with several tags, --threshold is a number in 0..1, not {threshold!r}")
     return TagSetFindings.of(findings.pair_findings.with_threshold(threshold))
 
 
@@ -153,11 +151,7 @@ def _next_steps(run: RunFolder, findings: Findings) -> list[tuple[str, str]]:
     """Return commands with what they are for."""
     name = text.plain(shlex.quote(str(run.path)), 300)
     if not findings.is_label_issue.any():
-        return (
-            []
-            if isinstance(findings, TagSetFindings)
-            else [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
-        )
+        return [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
     return [
         (f"jnpl review {name}", "to decide about the suspects on a page"),
         (f"jnpl apply {name}", "to write the corrected labels"),
