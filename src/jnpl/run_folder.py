@@ -299,7 +299,8 @@ class RunFolder:
     def findings(self) -> Findings:
         """The findings; an InputError if there are none that can be read, or if samples have several tags."""
         if self.has_tags:
-            raise InputError(f"{str(self.path)!r} is a run on several tags per sample, for which this is not made")
+            what = "jnpl report, review, apply, export and predict take it, this does not"
+            raise InputError(f"{str(self.path)!r} is a run on several tags per sample: {what}")
         return Findings.load(self.path)
 
     @property

@@ -22,6 +22,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from tests.helpers.command import jnpl
 from tests.helpers.runs import findings, photos, vector_model
+from tests.helpers.tag_runs import tag_run
 
 from jnpl.outputs.review.decisions import DecisionStore, NewDecision
 
@@ -327,7 +328,25 @@ CASES = [
     Case("find data.csv --crops -o new", "crops has no meaning for a table"),
     Case("find photos --crops -o new", "crops has no meaning for the folder"),
     Case("find data.json --crops -o new", "no such file or folder: 'data.json'", name="no COCO file"),
+    Case("find data.json --crops --multi-label -o new", "have one label each", text("data.json", "{}")),
     Case("apply run --same-form new.json", "is for runs on boxes"),
+    # runs on several tags
+    *(
+        Case(f"{command} tags{more}", message, lambda here: tag_run(here / "tags") and None, f"{command} of tags")
+        for command, more, message in (
+            ("audit", "", "run on several tags per sample: jnpl report, review, apply, export and predict take it"),
+            ("check", " data.csv", "run on several tags per sample"),
+            (
+                "export --to onnx -o new",
+                "",
+                "is for one label per sample; samples with several tags are written",
+            ),
+            ("apply --copy new", "", "a sample with several tags has no folder of its class"),
+            ("apply --same-form new.csv", "", "--same-form is for runs on boxes .* and on tables of several tags"),
+            ("report --threshold 1/c", "", "the threshold '1/c' has no meaning for several tags per sample"),
+            ("find data.csv --label-column label -o new --review", "", "run on several tags per sample"),
+        )
+    ),
     # .npz
     Case(FIND, "not a valid .npz", raw("data.npz", b"")),
     Case(FIND, "not a valid .npz", raw("data.npz", b"PK\x03\x04 and more"), "torn .npz"),

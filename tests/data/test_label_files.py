@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from jnpl.data import label_files
+from jnpl.data.opening import open_source
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
 
@@ -168,3 +169,24 @@ def test_files_with_mistakes(folder):
         label_files.read_labels(folder / "y.npz", key="z")
     with pytest.raises(InputError, match=r"inside an \.npz"):
         label_files.read_labels(folder / "numbers.npy", key="z")
+
+
+def test_tags_of_a_table(tmp_path):
+    frame = pd.DataFrame({"x": np.sin(np.arange(24)), "label": [["cat"], ["cat", "dog"], [], ["dog"]] * 6})
+    for name, cells in (("a.csv", [";".join(tags) for tags in frame["label"]]), ("a.parquet", frame["label"].tolist())):
+        cells[0], cells[3] = cells[3], cells[2]
+        table = pd.DataFrame({"id": range(24), "tags": cells, "changed": False}).drop(index=5)
+        table.to_csv(tmp_path / name, index=False) if name.endswith("csv") else table.to_parquet(tmp_path / name)
+        source = open_source(frame, labels=tmp_path / name)
+        assert source.ids.tolist() == [at for at in range(24) if at != 5]
+        assert source.tags[:4].tolist() == [[False, True], [True, True], [False, False], [False, False]]
+    for text, message in (
+        ("id,label\n0,cat\n", "has no column 'tags'"),
+        ("id,tags\n0,fox\n", "has the tag 'fox', which no sample of table has"),
+        ("id,tags\n77,cat\n", "names id '77', which is not in table"),
+    ):
+        (tmp_path / "b.csv").write_text(text)
+        with pytest.raises(InputError, match=message):
+            open_source(frame, labels=tmp_path / "b.csv")
+    with pytest.raises(InputError, match="holds one label per sample: tags are in a table with the"):
+        open_source(frame, labels=tmp_path / "b.npz")

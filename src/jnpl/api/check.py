@@ -80,6 +80,8 @@ def check_data(
 ) -> CheckedBatch:
     """Open new data as the run opened its own, and check them; the options are changes of those of the run."""
     folder = RunFolder(run)
+    if folder.has_tags:
+        _ = folder.findings  # an error, before anything is embedded
     of_arrays = labels is not None and not isinstance(labels, str)
     used = options if of_arrays else _opening(folder, data, options)
     source = make_source(data, labels, None, {**used, "one_class": True})

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from jnpl.data.source import Labels, Source, number
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, open_arrays
 from jnpl.data.split import part
+from jnpl.data.tags import tags_of_lists
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json
@@ -115,11 +116,13 @@ def with_labels(source: Source, path: Path) -> Source:
 
     Args:
         path: an .npz of `jnpl corrupt`, made from this source's own labels; or a .csv, .parquet or .json table with the
-            columns id and label, as `jnpl apply` writes it.
+            columns id and label, or id and tags, as `jnpl apply` writes it.
 
     Returns:
         The source with the new given labels; without the samples that a table does not name.
     """
+    if source.tags is not None:
+        return _with_tags(source, source.tags, path)
     if path.suffix.lower() in SUFFIXES:
         return _corrected(source, path)
     noisy = NoisyLabels.load(path)
@@ -142,6 +145,28 @@ def _corrected(source: Source, path: Path) -> Source:
         raise InputError(f"{str(path)!r} names no samples; it needs rows of id and label")
     some = source if len(kept) == len(source) else part(source, kept)
     return replace(some, labels=labels[kept], test=source.test, validation=source.validation)
+
+
+def _with_tags(source: Source, given: npt.NDArray[np.bool_], path: Path) -> Source:
+    """Return the source with the tags of a table with the columns id and tags, and without samples it does not name."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{str(path)!r} holds one label per sample: tags are in a table with the columns id and tags")
+    frame, where = load_table(path), repr(str(path))
+    if suffix_of(path) == ".csv":
+        frame = frame.map(unescaped)
+    require_columns(frame.columns, ("id", "tags"), where)
+    tags, names = tags_of_lists(frame["tags"].tolist(), f"column 'tags' of {where}"), list(map(str, source.class_names))
+    if strange := [name for name in tags.names if name not in names]:
+        raise InputError(f"{where} has the tag {strange[0]!r}, which no sample of {source.name} has")
+    rows: LabelRows = [(str(name), row) for row, name in enumerate(frame["id"].tolist())]
+    placed = place_labels(rows, source.ids, range(len(rows)), table_name=f"{where} names", data_name=source.name)
+    kept = np.flatnonzero(placed >= 0)
+    if not len(kept):
+        raise InputError(f"{where} names no samples; it needs rows of id and tags")
+    chosen = np.zeros((len(kept), given.shape[1]), bool)
+    chosen[:, [names.index(name) for name in tags.names]] = tags.given[placed[kept]]
+    some = source if len(kept) == len(source) else part(source, kept)
+    return replace(some, tags=chosen, test=source.test, validation=source.validation)
 
 
 def read_label_rows(

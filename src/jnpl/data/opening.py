@@ -34,6 +34,8 @@ _OF_ALL = ("labels", "merge_classes", "one_class", "seed")  # options that every
 _LOG = logging.getLogger("jnpl")
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
 
+_HUB = (*_COLUMNS, "text_column", "multi_label")
+
 
 def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -> Source:
     """Open data of any form as a `Source`.
@@ -243,9 +245,9 @@ FORMS = (  # the first that fits is taken
             "skip_unlabelled",
         ),
     ),
-    Form("hub", "a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
-    Form("saved", "the data set {!r}", _is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),
-    Form("boxes", "the boxes {!r}", _is_boxes, "boxes:load", ("crops", "image_root")),
+    Form("hub", "a Hugging Face data set", _is_hub, "huggingface:load", (*_HUB, "config")),
+    Form("saved", "the data set {!r}", _is_saved_dataset, "huggingface:load_folder", _HUB),
+    Form("boxes", "the boxes {!r}", _is_boxes, "boxes:load", ("crops", "image_root", "multi_label")),
     Form("folder", "the folder {!r}", _is_folder, "folder:load"),
     Form("npz", "the .npz {!r}", _is_npz, "arrays:load"),
     Form("pair", "data of type tuple", _is_pair, "arrays:from_pair"),

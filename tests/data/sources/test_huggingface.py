@@ -188,3 +188,22 @@ def test_columns_of_classes_are_categories(datasets):
     kinds = {"town": datasets.ClassLabel(names=["x", "y"]), "label": datasets.ClassLabel(names=["b", "a"])}
     data = datasets.Dataset.from_dict({"town": [0, 1] * 10, "label": [0, 1] * 10}, datasets.Features(kinds))
     assert hf.load(data).encoding["names"] == ["town=x", "town=y"]
+
+
+@pytest.mark.parametrize("of_classes", [True, False], ids=["numbers of classes", "names"])
+def test_lists_of_classes_are_tags(datasets, of_classes, tmp_path):
+    inner = datasets.ClassLabel(names=["eel", "cat", "never"]) if of_classes else datasets.Value("string")
+    rows = [[0], [0, 1], [], [1]] * 6 if of_classes else [["eel"], ["eel", "cat"], [], ["cat"]] * 6
+    columns = {"img": [stored(at) for at in range(24)], "kinds": rows, "words": [f"sample {at}" for at in range(24)]}
+    kinds = {"img": datasets.Image(), "kinds": datasets.Sequence(inner), "words": datasets.Value("string")}
+    dataset = datasets.Dataset.from_dict(columns, features=datasets.Features(kinds))
+    named = {} if of_classes else {"label_column": "kinds"}
+    dataset.save_to_disk(tmp_path / "saved")
+    for data in (dataset, tmp_path / "saved"):
+        source = open_source(data, **named)
+        assert (source.class_names, source.kind, len(source)) == (("cat", "eel"), "image", 24)
+        assert source.tags[:4].tolist() == [[False, True], [True, True], [False, False], [True, False]]
+    texts = open_source(dataset, multi_label=True, label_column="kinds", text_column="words")
+    assert (texts.kind, texts.tags.tolist()) == ("text", source.tags.tolist())
+    numbers = dataset.add_column("x", np.sin(np.arange(24))).remove_columns(["img", "words"])
+    assert open_source(numbers, label_column="kinds").inputs.array().shape == (24, 1)

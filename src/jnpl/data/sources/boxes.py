@@ -139,7 +139,13 @@ class Boxes:
         return [printable(f"{self.images[image]}#{place}") for image, place in pairs]
 
 
-def load(path: str | Path, *, crops: bool = False, image_root: str | os.PathLike[str] | None = None) -> Source:
+def load(
+    path: str | Path,
+    *,
+    crops: bool = False,
+    image_root: str | os.PathLike[str] | None = None,
+    multi_label: bool = False,
+) -> Source:
     """Open the boxes of a COCO .json, or of the data.yaml of YOLO (or its folder).
 
     Args:
@@ -148,7 +154,10 @@ def load(path: str | Path, *, crops: bool = False, image_root: str | os.PathLike
             line of the label file. Else each image is a sample, whose tags are the classes of its boxes.
         image_root: COCO: the folder that the names of images start from; by default that of the file, or `images`, or
             the name of the split, in or beside it.
+        multi_label: must not be true together with `crops`, which have one label each.
     """
+    if crops and multi_label:
+        raise InputError("crops (--crops) have one label each: multi_label (--multi-label) is for whole images")
     boxes = read_boxes(path, image_root, crowds=not crops)
     present = set(boxes.numbers.tolist())
     order = [number for number in boxes.names if number in present]

@@ -14,6 +14,7 @@ import numpy as np
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import Array, InMemory, Inputs, Kind, Labels, Source, Texts, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
+from jnpl.data.tags import tags_of_lists
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.tables import require_columns
@@ -80,7 +81,8 @@ def load(
     Args:
         name_or_dataset: a name on the hub, a Dataset or a DatasetDict.
         options: how to open it. By default, the images are in the only column of images, without one the features are
-            those of a table; the labels are in `label`, `labels` or `target`, else in the only column of classes.
+            those of a table; the labels are in `label`, `labels` or `target`, else in the only column of classes. Lists
+            are tags.
         name: of the source; by default that on the hub.
         **changes: options by name.
     """
@@ -94,6 +96,8 @@ def load(
     require_columns(train.features, [label, *options.columns()], name)
     if not has_inputs:
         options = replace(options, image_column=_image_column(train, datasets, name))
+    if (inner := getattr(train.features[label], "feature", None)) is not None:
+        return _of_tags(datasets, name, train, label, inner, options)
     names = getattr(train.features[label], "names", None)
     named = {"labels": _labels(train, label, name)}
     if truth is not None:
@@ -158,6 +162,27 @@ def _of_texts(
     return source(train, name, numbered["labels"], true_labels=numbered.get("true_labels"), test=held_out)
 
 
+def _of_tags(datasets: Any, name: str, train: Any, label: str, inner: Any, options: OpenOptions) -> Source:
+    """Return the training split, of which the label column holds lists of tags: names, or numbers of classes."""
+    cells, names = list(train.with_format(None)[label]), getattr(inner, "names", None)
+    if names is not None:
+        cells = [[names[tag] for tag in cell or ()] for cell in cells]
+    tags = tags_of_lists(cells, f"column {label!r} of {name}")
+    none = np.zeros(len(train), np.int64)
+    if options.text_column is not None:
+        source = _of_texts(name, options.text_column, (train, None), {"labels": none}, tags.names)
+        return replace(source, tags=tags.given)
+    encoding = None
+    if options.image_column is None and options.embedding_column is None:
+        from jnpl.data.sources.table import learn  # noqa: PLC0415 - needs pandas, which images do without
+
+        left_out = options.exclude or ()
+        encoding = learn(_frame(train), {label}, tags.names, name, options.feature_columns, left_out)
+    inputs = _inputs(datasets, name, options.image_column, options.embedding_column, encoding, train)
+    stored = None if encoding is None else encoding.to_dict()
+    return Source(name, inputs, none, tags.names, np.arange(len(train)), encoding=stored, tags=tags.given)
+
+
 def _inputs(
     datasets: Any,
     name: str,
@@ -213,7 +238,8 @@ def _splits(whole: Any, name: str) -> tuple[Any, Any]:
 
 def _label_column(dataset: Any, datasets: Any, name: str) -> str:
     named = next((column for column in LABEL_NAMES if column in dataset.features), None)
-    classes = [column for column, kind in dataset.features.items() if isinstance(kind, datasets.ClassLabel)]
+    kinds = {column: getattr(kind, "feature", kind) for column, kind in dataset.features.items()}  # inside of lists
+    classes = [column for column, kind in kinds.items() if isinstance(kind, datasets.ClassLabel)]
     if named is None and len(classes) != 1:
         raise InputError(f"name the label column of {name} with label_column: {', '.join(dataset.features)}")
     return named or str(classes[0])
