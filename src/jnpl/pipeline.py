@@ -630,9 +630,8 @@ def write_data(
     if len(data.embedded) >= _MANY:
         report.note("looking for duplicates and outliers, and writing what the report shows")
     with report.searching() as progress:
-        findings = folder.tag_findings if folder.has_tags else folder.findings
         short = short_vectors(data.embedded)
-        described = describe_data(data.embedded, findings, data.held_out, progress, short)
+        described = describe_data(data.embedded, folder.sample_findings, data.held_out, progress, short)
         options, backbone = origin.options, data.embedded.backbone
         if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
             options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}

@@ -136,7 +136,14 @@ def test_a_held_out_share_is_left_out(tables, capsys):
     assert (code, json.loads(out)["samples"]) == (0, 300)
     facts = RunFolder("run").data_facts
     assert len(facts.held_out) == 100
-    assert {"no tag", "dog", "cat; dog"} <= {sample.label for sample in facts.held_out}
+    assert {"[]", '["dog"]', '["cat", "dog"]'} <= {sample.label for sample in facts.held_out}
+    code, out, _ = command(capsys, "apply", "run", "--same-form", "corrected.csv", "--json")
+    assert (code, json.loads(out)["samples"], json.loads(out)["held_out"]) == (0, 400, 100)
+    corrected = pd.read_csv("run/corrected.csv")
+    held_out = corrected["id"].isin([sample.id for sample in facts.held_out])
+    assert corrected["changed"].any()
+    assert not corrected["changed"][held_out].any()
+    assert len(pd.read_csv("corrected.csv")) == 400
 
 
 def test_a_column_of_a_sample_that_cannot_be_read_has_no_quality():

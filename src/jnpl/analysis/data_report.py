@@ -13,7 +13,6 @@ from jnpl.analysis.problems import problems
 from jnpl.analysis.sure_samples import evidence
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
-from jnpl.judging.findings import Findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from jnpl.analysis.problems import Problems
     from jnpl.analysis.short_vectors import ShortVectors
     from jnpl.data.source import Inputs, Kind, Source
-    from jnpl.judging.tag_findings import TagFindings
+    from jnpl.judging.findings import Findings
 
 MAX_SUSPECTS = 2000  # shown with pictures or texts
 MAX_OUTLIERS = 50
@@ -54,7 +53,7 @@ class DataReport:
 
 def describe_data(
     source: Source,
-    findings: Findings | TagFindings,
+    findings: Findings,
     held_out: Sequence[dict[str, Any]] = (),
     progress: Callable[[float], None] = lambda _: None,
     short: ShortVectors | None = None,
@@ -64,7 +63,7 @@ def describe_data(
     if not findings.is_label_issue.any():
         worst = worst[:_WITHOUT_SUSPECTS]
     suspects = worst[findings.is_label_issue[worst]]
-    examples = evidence(source, findings, suspects) if isinstance(findings, Findings) else {}  # not of tags
+    examples = evidence(source, findings, suspects)
     pictures = source.inputs if source.kind == "image" else source.pictures
     found_problems = problems(source, _unreadable(findings, source), progress, short)
     first, others = worst[:_FIRST].tolist(), [at for each in examples.values() for at in each.values()]
@@ -117,7 +116,7 @@ def _shown_neighbours(source: Source, listed: Problems) -> list[int]:
     return [position[name] for name in names]
 
 
-def _unreadable(findings: Findings | TagFindings, source: Source) -> dict[int, str]:
+def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
     """Return position -> reason for every sample that could not be read; a new read gives the reason."""
     reasons = dict(source.unreadable or {})
     for position in [] if findings.unreadable is None else np.flatnonzero(findings.unreadable).tolist():

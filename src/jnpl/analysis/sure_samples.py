@@ -77,17 +77,21 @@ def evidence(source: Source, findings: Findings, positions: Positions) -> dict[i
     """Return for suspects (M,) the nearest samples that are surely of the given and of the suggested class.
 
     Returns:
-        position -> class number -> position of the sample; empty without vectors.
+        position -> class number -> position of the sample; empty without vectors. Where samples have several tags, the
+        numbers are those of the two tags that look wrong most.
     """
     values = vectors_of(source)
     if values is None or not len(positions):
         return {}
     vectors, nearest_of = UnitVectors(values), {int(at): dict[int, int]() for at in positions}
-    given = findings.given_labels[positions]
-    suggested = np.where(findings.is_unclear, findings.others[0], findings.suggested_labels)[positions]
-    for label in np.unique(np.concatenate([given, suggested[suggested >= 0]])).tolist():
+    if isinstance(findings, TagSetFindings):
+        compared = np.array([[*findings.issues_of(at), -1, -1][:2] for at in positions.tolist()])
+    else:
+        suggested = np.where(findings.is_unclear, findings.others[0], findings.suggested_labels)[positions]
+        compared = np.stack([findings.given_labels[positions], suggested], axis=1)
+    for label in np.unique(compared[compared >= 0]).tolist():
         pool = surest(findings, label)
-        rows = positions[(given == label) | (suggested == label)]
+        rows = positions[(compared == label).any(axis=1)]
         if not len(pool):
             continue
         unit = vectors.of(pool)

@@ -143,6 +143,12 @@ class TagSetFindings(Findings):
         """The findings on every tag; those of samples that a person has decided about are decided."""
         return replace(self.tags, decided=self.tags.is_decided | self.is_decided[:, None])
 
+    def issues_of(self, position: int) -> list[int]:
+        """Return the tags of a sample that look wrong, worst first."""
+        issues = np.flatnonzero(self.tags.is_issue[position])
+        order = np.argsort(self.tags.quality[position, issues], kind="stable")
+        return [int(tag) for tag in issues[order]]
+
     def turned_over(self, min_confidence: float | None = None) -> npt.NDArray[np.int64]:
         """Return (N,) the given sets with the tags turned over that are wrong with at least this probability.
 

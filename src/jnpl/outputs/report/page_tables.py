@@ -195,8 +195,6 @@ def _tag_issues(findings: Findings, position: int) -> tuple[TagIssue, ...]:
     if not isinstance(findings, TagSetFindings):
         return ()
     tags = findings.tags
-    issues = np.flatnonzero(tags.is_issue[position])
-    issues = issues[np.argsort(tags.quality[position, issues], kind="stable")]
     return tuple(
         TagIssue(
             text.plain(tags.tag_names[tag], _MAX_NAME),
@@ -204,7 +202,7 @@ def _tag_issues(findings: Findings, position: int) -> tuple[TagIssue, ...]:
             "extra" if tags.given[position, tag] else "missing",
             float(1 - tags.quality[position, tag]),
         )
-        for tag in issues.tolist()
+        for tag in findings.issues_of(position)
     )
 
 
@@ -318,13 +316,17 @@ def suspects(
     columns, examples, room_of_examples = data.columns, dict[int, str](), _MAX_PICTURE_BYTES // 8
     excerpts = findings.excerpts if columns is not None and columns.names != ["text"] else None
 
-    def example(at: int, label: int, given: int) -> Example:
+    label_names = names
+    if isinstance(findings, TagSetFindings):
+        label_names = [text.plain(name, _MAX_NAME) for name in findings.tags.tag_names]
+
+    def example(at: int, label: int, *, is_given: bool) -> Example:
         nonlocal room_of_examples
         if at not in examples and (picture := _data_uri(pictures.get(at), room_of_examples)) is not None:
             room_of_examples -= len(picture)
             examples[at] = picture
         number = list(examples).index(at) if at in examples else None
-        return Example(text.plain(findings.ids[at]), names[label], label == given, number, _values(columns, at))
+        return Example(text.plain(findings.ids[at]), label_names[label], is_given, number, _values(columns, at))
 
     most = min(int(findings.is_label_issue.sum()), MAX_SUSPECTS)
     room, made = _MAX_PICTURE_BYTES, []
@@ -335,6 +337,9 @@ def suspects(
         confidence, is_unclear = float(findings.suggested_confidence[position]), suggested == given
         if is_unclear and (other := int(findings.others[0][position])) >= 0:
             suggested, confidence = other, float(findings.others[1][position])
+        issues = _tag_issues(findings, position)
+        compared = [issue.number for issue in issues[:2]] or list(dict.fromkeys((given, suggested)))
+        of_given = {issue.number for issue in issues if issue.kind == "extra"} if issues else {given}
         made.append(
             Suspect(
                 rank=rank,
@@ -350,12 +355,12 @@ def suspects(
                 values=_values(columns, position),
                 excerpt=None if excerpts is None else text.plain(excerpts[position] or ""),
                 examples=tuple(
-                    example(at, label, given)
-                    for label in dict.fromkeys((given, suggested))
+                    example(at, label, is_given=label in of_given)
+                    for label in compared
                     if (at := data.evidence.get(position, {}).get(label)) is not None
-                    and (not findings.is_decided[at] or findings.suggested_labels[at] == label)
+                    and (not findings.is_decided[at] or (not issues and findings.suggested_labels[at] == label))
                 ),
-                tag_issues=_tag_issues(findings, position),
+                tag_issues=issues,
             )
         )
     return made, list(examples.values())

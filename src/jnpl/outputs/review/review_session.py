@@ -300,9 +300,8 @@ class ReviewSession:
 
     def _compared_tags(self, position: int) -> list[int]:
         """Return the two tags to compare a sample with: the most doubtful of its suspects, else of its given tags."""
-        assert self._sets is not None  # noqa: S101 - for mypy
-        suspects = [tag for tag, _, is_issue in self._doubts(position) if is_issue]
-        return list(dict.fromkeys([*suspects, *self._sets.sets[int(self._given[position])]]))[:2]
+        findings: Any = self.findings
+        return list(dict.fromkeys([*findings.issues_of(position), *findings.sets.sets[self._given[position]]]))[:2]
 
     def _decided_tag(self, decided: Positions, tag: int) -> Positions:
         """Return (N,) decided labels for one tag: the tag where it was decided to be there, -1 where undecided."""
