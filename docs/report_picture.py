@@ -84,7 +84,7 @@ def main() -> None:
         photos, run = Path(work, "photos"), Path(work, "run")
         moved = copy(photographs(Path(sys.argv[1])), photos)
         command = [sys.executable, "-m", "jnpl", "find", "photos", "-o", "run"]
-        subprocess.run(command, check=True, cwd=work)  # noqa: S603
+        subprocess.run(command, check=True, cwd=work)
         suspects = Findings.load(run).worst(SHOWN)["id"]
         print(f"moved: {len(moved)}; of the first {SHOWN} suspects {suspects.isin(moved).sum()} were moved")
         take(run / "report.html", PICTURE)

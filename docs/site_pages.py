@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import site_demo
 import typer
 from mkdocs.structure.files import File
 
@@ -64,8 +65,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages["reference/run-folder.md"] = section("Run folder")
     pages["reference/glossary.md"] = section("Glossary")
     pages["llms.txt"] = _for_site((ROOT / "llms.txt").read_text("utf-8"))
-    for name, text in pages.items():
-        files.append(File.generated(config, name, content=text))
+    made: dict[str, str | bytes] = {**pages, **{f"demo/{path}": content for path, content in site_demo.files().items()}}
+    for name, content in made.items():
+        files.append(File.generated(config, name, content=content))
     return files
 
 
