@@ -196,6 +196,15 @@ class DataFacts(StoredFacts):
         return bool((self.options or {}).get("crops"))
 
 
+class CheckFacts(StoredFacts):
+    """check.json: how new samples compare with the run that judged them, as far as the report shows it."""
+
+    run: str = ""
+    sentences: list[str] = Field(default_factory=list)
+    copies: list[dict[str, Any]] = Field(default_factory=list)
+    far: list[dict[str, Any]] = Field(default_factory=list)
+
+
 class AuditAnswer(StoredFacts):
     """A checked label: the class number that is right, or WRONG_LABEL or UNSURE_LABEL."""
 
@@ -412,7 +421,7 @@ class RunFolder:
     def comparison(self) -> dict[str, Any] | None:
         """What check.json says: how new samples compare with the run that judged them; None in other runs."""
         file = self.path / "check.json"
-        return read_json(file) if file.is_file() else None
+        return read_facts(file, CheckFacts).model_dump() if file.is_file() else None
 
     def require_data_facts(self) -> DataFacts:
         """Return what data.json says; an InputError if the run has not written it, so that no held-out sample is lost.

@@ -310,8 +310,8 @@ def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch
     judged(photos, out, [2, 8])
     write(out, photos, command=["first"])
     before = whole(out)
-    (out / "run.json").write_text("{")  # the page cannot be made
-    with pytest.raises(InputError, match=r"run\.json' cannot be read"):
+    (out / "check.json").write_text("{")  # the page cannot be made
+    with pytest.raises(InputError, match=r"check\.json' cannot be read"):
         write(out, photos, command=["second"])
     after = whole(out)
     assert after["report.html"] == before["report.html"]
@@ -331,7 +331,7 @@ def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch
 def test_a_first_failure_leaves_no_page(photos, tmp_path):
     out = tmp_path / "run"
     judged(photos, out, [2, 8])
-    (out / "run.json").write_text("{")
+    (out / "check.json").write_text("{")
     with pytest.raises(InputError):
         write(out, photos)
     assert "report.html" not in whole(out)

@@ -153,8 +153,10 @@ def _rounded(value: float) -> float:
 
 def _embedding_lines(source: Source, recipe: Recipe) -> list[str]:
     plan = recipe.train
-    steps = math.ceil(len(source) / plan.batch_size) * plan.epochs
-    head = f"head: {recipe.model}, {plan.epochs} epochs in batches of {plan.batch_size}, {steps:,} steps"
+    refined = recipe.stages.get("refine", {}).get("epochs", 0) if getattr(recipe.method, "refine", False) else 0
+    steps = math.ceil(len(source) / plan.batch_size) * (plan.epochs + refined)
+    epochs = f"{plan.epochs} epochs" + (f" and {refined} of refinement" if refined else "")
+    head = f"head: {recipe.model}, {epochs} in batches of {plan.batch_size}, {steps:,} steps"
     return [head, _class_line(source, getattr(recipe.method, "class_weight", "none"))]
 
 
