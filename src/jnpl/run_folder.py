@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from jnpl import __version__
 from jnpl.data.source import UnreadableError
@@ -197,7 +197,9 @@ class DataFacts(StoredFacts):
 
 
 class CheckFacts(StoredFacts):
-    """check.json: how new samples compare with the run that judged them, as far as the report shows it."""
+    """check.json: how new samples compare with the run that judged them; the report shows what is named here."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     run: str = ""
     sentences: list[str] = Field(default_factory=list)

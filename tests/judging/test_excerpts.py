@@ -7,7 +7,7 @@ import pandas as pd
 
 from jnpl import Findings
 from jnpl.data.opening import open_source
-from jnpl.judging.excerpts import excerpts
+from jnpl.judging.excerpts import UsualCells, excerpts
 
 
 def test_the_cells_that_decide(tmp_path):
@@ -47,3 +47,24 @@ def test_texts_are_shortened():
 def test_pixels_and_embeddings_have_none():
     digits = open_source("digits")
     assert excerpts(digits, Findings.from_probs(np.eye(10)[digits.labels], digits.labels)) is None
+
+
+def test_what_is_usual_in_a_class():
+    given = np.repeat([0, 2], 10)
+    table = pd.DataFrame(
+        {
+            "size": np.where(given == 0, 1.5, 9.0),
+            "colour": np.where(given == 0, "blue", "red"),
+            "name": [f"row {number}" for number in range(20)],
+            "gap": np.nan,
+        }
+    )
+    table = pd.concat([table] * 4, ignore_index=True).assign(name=[f"row {number}" for number in range(80)])
+    usual = UsualCells(table, np.tile(given, 4))
+    assert usual.usual(0) == ["1.5", "blue", "", ""]
+    assert usual.usual(2) == ["9", "red", "", ""]
+    assert usual.usual(1) == [""] * 4  # a class without rows
+    scores = usual.unusual(table.iloc[[0, 15]], np.array([2, 2]), np.array([0, 0]))
+    assert (scores[0, :2] > 0).all()  # blue and small, beside a label of large red ones
+    assert (scores[1, :2] < 0).all()
+    assert (scores[:, 2:] == 0).all()

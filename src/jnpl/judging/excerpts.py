@@ -46,7 +46,7 @@ def _decisive(
 ) -> list[str]:
     """Return for some rows (M,) of a table the three cells that are most unusual in the given class and not in the
     suggested one."""
-    scores = np.stack([_unusual(cells.iloc[:, at], given, rows, suggested) for at in range(cells.shape[1])], axis=1)
+    scores = UsualCells(cells, given).unusual(cells.iloc[rows], given[rows], suggested)
     shown = np.argsort(-scores, axis=1, kind="stable")[:, :_CELLS]
     names = [str(name) for name in cells.columns]
     columns = [cells.iloc[rows, at].tolist() for at in range(cells.shape[1])]
@@ -56,30 +56,58 @@ def _decisive(
     ]
 
 
-def _unusual(
-    column: pd.Series[Any], given: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], suggested: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Return by how many standard deviations more the cells of some rows (M,) are off in the given class."""
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        values = column.to_numpy(np.float64, na_value=np.nan)
-        by_class = pd.Series(values).groupby(given)
-        middle, spread = by_class.mean(), by_class.std().clip(lower=1e-9)
-        off = [
-            np.abs(values[rows] - middle.reindex(label).to_numpy()) / spread.reindex(label).to_numpy()
-            for label in (given[rows], suggested)
-        ]
-        unusual: npt.NDArray[np.float64] = np.nan_to_num(off[0] - off[1], nan=0.0)
-        return unusual
-    codes, kinds = pd.factorize(column.astype(str))
-    if len(kinds) > _MAX_VALUES:
-        return np.zeros(len(rows))
-    shares = pd.crosstab(given, codes, normalize="index").reindex(columns=range(len(kinds)), fill_value=0.0)
-    share = [
-        shares.reindex(label, fill_value=0.0).to_numpy()[np.arange(len(rows)), codes[rows]]
-        for label in (given[rows], suggested)
-    ]
-    likelier: npt.NDArray[np.float64] = _CATEGORY * (share[1] - share[0])
-    return likelier
+class UsualCells:
+    """What is usual in each column of a table, by given label (N,): mean and deviation, or the share of each value.
+
+    Columns of more than 50 different texts are left out.
+    """
+
+    def __init__(self, cells: pd.DataFrame, given: npt.NDArray[np.int64]) -> None:
+        self._classes = np.unique(given)
+        self._columns = [self._describe(cells.iloc[:, at], given) for at in range(cells.shape[1])]
+
+    def _describe(self, column: pd.Series[Any], given: npt.NDArray[np.int64]) -> pd.DataFrame | None:
+        """Return a row per class: `mean` and `std`, or a column per value."""
+        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+            by_class = pd.Series(column.to_numpy(np.float64, na_value=np.nan)).groupby(given)
+            return pd.DataFrame({"mean": by_class.mean(), "std": by_class.std().clip(lower=1e-9)})
+        codes, kinds = pd.factorize(column.astype(str))
+        if len(kinds) > _MAX_VALUES:
+            return None
+        return pd.crosstab(given, codes, normalize="index").rename(columns=dict(enumerate(kinds)))
+
+    def unusual(
+        self, rows: pd.DataFrame, given: npt.NDArray[np.int64], other: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """Return by how many standard deviations more the cells of rows (M, F) are off in the given class than in the
+        other one, both (M,)."""
+        scores = np.zeros(rows.shape)
+        for at, usual in enumerate(self._columns):
+            if usual is None:
+                continue
+            cells, ours, theirs = rows.iloc[:, at], usual.reindex(given), usual.reindex(other)
+            if list(usual.columns) == ["mean", "std"]:
+                values = cells.to_numpy(np.float64, na_value=np.nan)
+                off = [np.abs(values - each["mean"].to_numpy()) / each["std"].to_numpy() for each in (ours, theirs)]
+                scores[:, at] = np.nan_to_num(off[0] - off[1], nan=0.0)
+            else:
+                place = usual.columns.get_indexer(cells.astype(str))
+                share = [np.nan_to_num(each.to_numpy())[np.arange(len(rows)), place] for each in (ours, theirs)]
+                scores[:, at] = _CATEGORY * (share[1] - share[0])
+        return scores
+
+    def usual(self, label: int) -> list[str]:
+        """Return what is usual in a class (F,): a mean, or the most frequent value; empty where nothing is."""
+        texts = []
+        for usual in self._columns:
+            if usual is None or label not in usual.index:
+                texts.append("")
+            elif list(usual.columns) == ["mean", "std"]:
+                mean = float(usual.loc[label, "mean"])
+                texts.append("" if np.isnan(mean) else f"{mean:.4g}")
+            else:
+                texts.append(str(usual.loc[label].idxmax()))
+        return texts
 
 
 def _cell(value: Any) -> str:

@@ -20,7 +20,7 @@ from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_st
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, ranking_of
 from jnpl.outputs.review.retraining import Retraining
 from jnpl.outputs.review.reviewed_labels import last_ranking, resolve, review_of
-from jnpl.outputs.review.samples import RecentCache
+from jnpl.outputs.review.samples import Beside, RecentCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,8 @@ _MAX_GROUPS = 1000  # to choose from
 _EXAMPLES = 4  # samples of each class to compare with
 _DOUBTS = 12  # most doubtful tags that are shown of a sample
 NO_TAG = "-"  # the empty set of tags
+_CARD_CELLS, _EXAMPLE_CELLS = 6, 8  # of a row in the grid, and of an example
+_LEAST = 0.001  # probability of a further candidate
 _NAME_LIMIT = 300  # characters of an id
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "label-studio": ".json"}
 
@@ -80,7 +82,8 @@ class ReviewSession:
         noise = self.findings.noise
         if noise is None or not (noise.checked or noise.caveat):
             return None
-        return noise_sentence(noise, str(self._run.path))
+        sentence = noise_sentence(noise, str(self._run.path))
+        return f"{sentence[0].upper()}{sentence[1:]}."
 
     # State
 
@@ -208,14 +211,25 @@ class ReviewSession:
         decisions = {decision.position: decision for decision in self._store.read(positions.tolist())}
         return [self._brief(int(at), decisions.get(int(at))) for at in positions]
 
+    def _suggested(self, position: int) -> tuple[int, float, bool]:
+        """Return the suggested label, or the likeliest other one if it is unclear; its confidence; whether it is."""
+        ranking = self._ranking
+        suggested, confidence = int(ranking.suggested[position]), float(ranking.confidence[position])
+        other, other_confidence = (values[position] for values in ranking.findings.others)
+        if ranking.is_suspect[position] and suggested == self._given[position] and other >= 0:
+            return int(other), float(other_confidence), True
+        return suggested, confidence, False
+
+    def _beside(self, position: int) -> Beside | None:
+        """Return the classes between which the columns of a sample are compared; None for tags."""
+        if self._sets is not None:
+            return None
+        return Beside(position, int(self._given[position]), self._suggested(position)[0])
+
     def _brief(self, position: int, decision: Decision | None) -> dict[str, Any]:
         ranking = self._ranking
-        content = self.samples.content(position, 400)
-        suggested, confidence = int(ranking.suggested[position]), ranking.confidence[position]
-        other, other_confidence = (values[position] for values in ranking.findings.others)
-        is_unclear = bool(ranking.is_suspect[position] and suggested == self._given[position] and other >= 0)
-        if is_unclear:
-            suggested, confidence = int(other), other_confidence
+        suggested, confidence, is_unclear = self._suggested(position)
+        content = self.samples.content(position, 400, self._beside(position))
         return {
             "position": position,
             "id": plain(self.findings.ids[position], _NAME_LIMIT),
@@ -225,7 +239,7 @@ class ReviewSession:
             "quality": _number(ranking.quality[position]),
             "confidence": _number(confidence),
             "suspect": bool(ranking.is_suspect[position]),
-            "content": content if content["kind"] != "row" else {**content, "cells": content["cells"][:6]},
+            "content": _brief(content, _CARD_CELLS),
             "decision": None if decision is None else self.shown_decision(decision),
             **({} if self._sets is None else {"doubts": self._doubts(position)}),
         }
@@ -238,7 +252,8 @@ class ReviewSession:
             return brief | {"content": self.samples.content(position), "others": []}
         candidates = self.samples.candidates(position, self._ranking, 4)
         others = _others(candidates, brief["given"], brief["suggested"], brief["quality"], brief["confidence"])
-        return brief | {"content": self.samples.content(position), "others": others}
+        content = self.samples.content(position, beside=self._beside(position))
+        return brief | {"content": content, "others": others}
 
     # Labels: a number, or the tag numbers of a set as a text such as "0,3", which is the same in every process
 
@@ -276,9 +291,10 @@ class ReviewSession:
         self._check(position)
         self.samples.wait()
         ranking = self._ranking
+        beside = self._beside(position)
         decided = self._decided_labels()
         if self._sets is None:
-            labels = list(dict.fromkeys([int(self._given[position]), self._brief(position, None)["suggested"]]))
+            labels = list(dict.fromkeys([int(self._given[position]), self._suggested(position)[0]]))
             names, has = self.names, dict.fromkeys(labels, decided)
         else:
             labels, names = self._compared_tags(position), self.tag_names or []
@@ -290,7 +306,7 @@ class ReviewSession:
                     "label": label,
                     "name": names[label],
                     "items": [
-                        {"position": at, "content": self.samples.content(at, 200)}
+                        {"position": at, "content": _brief(self.samples.content(at, 200, beside), _EXAMPLE_CELLS)}
                         for at in self.samples.examples(position, label, ranking, _EXAMPLES, has[label])
                     ],
                 }
@@ -461,6 +477,11 @@ def _counted(groups: npt.NDArray[Any]) -> list[tuple[str, int]]:
     return list(zip(names.tolist(), counts.tolist(), strict=True))
 
 
+def _brief(content: dict[str, Any], most: int) -> dict[str, Any]:
+    """Return the content of a sample with the first cells of a row."""
+    return {"kind": "row", "cells": content["cells"][:most]} if content["kind"] == "row" else content
+
+
 def _first(mask: Mask, start: int) -> int | None:
     """Return the first true place from `start` on."""
     places = np.flatnonzero(mask[start:])
@@ -488,7 +509,7 @@ def _others(
     scale = left / rest if rest > 0 else 0.0
     most = shown[suggested] if suggested != given else 1.0  # the suggested class is the likeliest of the others
     others = [(label, min(p * scale, most)) for label, p in candidates if label not in shown][:2]
-    return [{"label": label, "p": round(p, 9)} for label, p in others]
+    return [{"label": label, "p": round(p, 9)} for label, p in others if p >= _LEAST]
 
 
 def _number(value: Any) -> float | None:

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,12 @@ from jnpl.data.source import Inputs, Source, UnreadableError
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.pictures import encoded, media_type
 from jnpl.internal.tables import is_missing
+from jnpl.judging.excerpts import UsualCells
 from jnpl.run_folder import THUMBNAIL_SIDE, RunFolder
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from jnpl.outputs.review.ranking import Mask, Positions, Ranking
     from jnpl.outputs.saved_model import SavedModel
 
@@ -33,6 +36,14 @@ _POOL = 1000  # decided samples of a class among which the nearest are searched 
 _WAIT = 30.0  # seconds that a picture waits for the data
 _QUALITY = 88  # of a JPEG
 Value = TypeVar("Value")
+
+
+class Beside(NamedTuple):
+    """A sample and the two classes between which its columns are compared."""
+
+    position: int
+    given: int
+    suggested: int
 
 
 class RecentCache:
@@ -85,6 +96,7 @@ class Samples:
         self._pictures, self._pools, self._searched = RecentCache(512), RecentCache(16), RecentCache(2)
         self._model: SavedModel | None = None
         self._vectors: UnitVectors | None = None
+        self._usual: UsualCells | None = None
         if open_data is None:
             self._opened.set()
 
@@ -102,6 +114,8 @@ class Samples:
                 values = vectors_of(source)
                 self._vectors = None if values is None else UnitVectors(values)
                 if not self._run.has_tags:
+                    if source.cells is not None and source.texts is None and source.ids.dtype.kind in "iu":
+                        self._usual = UsualCells(source.cells.iloc[source.ids], self._findings.given_labels)
                     self._load_model()
                 self.source = source
         except Exception as error:  # noqa: BLE001 - the page says why, and goes on without the data
@@ -145,8 +159,14 @@ class Samples:
                 content = self._pictures.get_or_make((position, side), make)
         return None if content is None else (content, media_type(content) or "image/jpeg")
 
-    def content(self, position: int, limit: int = MAX_TEXT) -> dict[str, Any]:
-        """Return {"kind": "image"}, {"kind": "text", "text"} or {"kind": "row", "cells": [(name, value), ...]}."""
+    def content(self, position: int, limit: int = MAX_TEXT, beside: Beside | None = None) -> dict[str, Any]:
+        """Return {"kind": "image"}, {"kind": "text", "text"} or {"kind": "row", "cells": [(name, value), ...]}.
+
+        Args:
+            limit: characters of a text.
+            beside: put the columns in which this sample is least like its given and most like its suggested class
+                first; a row of its own has "usual" too, what is usual in both classes.
+        """
         if self.kind == "image":
             return {"kind": "image"}
         source = self.source
@@ -154,9 +174,7 @@ class Samples:
             text = str(source.texts[position])
             return {"kind": "text", "text": text[:limit], "cut": len(text) > limit}
         if source is not None and source.cells is not None:
-            row = source.cells.iloc[int(source.ids[position])]
-            cells = [(str(name), _plain(row.iloc[at])) for at, name in enumerate(row.index[:_MAX_CELLS])]
-            return {"kind": "row", "cells": cells}
+            return {"kind": "row", **self._cells(source.cells, source.ids, position, beside)}
         if source is not None and source.kind == "vector":
             numbers = source.inputs.read(position)[:_MAX_CELLS].tolist()
             return {"kind": "row", "cells": [(f"feature {at}", f"{value:.4g}") for at, value in enumerate(numbers)]}
@@ -164,6 +182,23 @@ class Samples:
         if stored is not None and names == ["text"]:
             return {"kind": "text", "text": str(stored[0]), "cut": False}
         return {"kind": "row", "cells": list(zip(names, map(_plain, stored or ()), strict=False))}
+
+    def _cells(
+        self, cells: pd.DataFrame, rows: npt.NDArray[Any], position: int, beside: Beside | None
+    ) -> dict[str, Any]:
+        """Return the cells of a row, and what is usual in two classes."""
+        row = cells.iloc[int(rows[position])]
+        shown = [(str(name), _plain(row.iloc[at])) for at, name in enumerate(row.index)]
+        if self._usual is None or beside is None:
+            return {"cells": shown[:_MAX_CELLS]}
+        like = cells.iloc[[int(rows[beside.position])]]
+        scores = self._usual.unusual(like, np.array([beside.given]), np.array([beside.suggested]))[0]
+        order = np.argsort(-scores, kind="stable")[:_MAX_CELLS].tolist()
+        ordered = {"cells": [shown[at] for at in order]}
+        if position != beside.position or beside.given == beside.suggested:
+            return ordered
+        usual = [self._usual.usual(label) for label in beside[1:]]
+        return {**ordered, "usual": {"labels": beside[1:], "cells": [[each[at] for each in usual] for at in order]}}
 
     def matching(self, text: str) -> Mask:
         """Return the samples (N,) whose id or text contains a text, in upper or lower case."""

@@ -220,7 +220,7 @@
     at("jump").max = Math.max(sample.total, 1);
     const kind = item.content.kind;
     at("subject").className = `subject ${kind}`;
-    const shown = content(item);
+    const shown = content(item, false, state.run.classes);
     const box = kind === "image" ? shown : make("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": kind === "text" ? "Text" : "Row" }, shown);
     const enlarge = kind === "image" ? [make("button", { id: "enlarge", "aria-keyshortcuts": "E", on: { click: () => actions.enlarge() } }, "Enlarge ", make("kbd", { text: "E" }))] : [];
     at("subject").replaceChildren(box, make("figcaption", {}, make("bdi", { class: "id", text: item.id }), ...enlarge));
@@ -298,7 +298,8 @@
     if (box.dataset.position !== String(item.position)) box.replaceChildren();
     box.dataset.position = item.position;
     let answer;
-    try { answer = await request(`/api/examples/${item.position}`); } catch { return; }
+    const slow = setTimeout(() => box.replaceChildren(make("p", { class: "small", text: "Looking for samples to compare with …" })), 800);
+    try { answer = await request(`/api/examples/${item.position}`); } catch { return; } finally { clearTimeout(slow); }
     if (box.dataset.position !== String(item.position)) return;  // another sample is shown by now
     box.replaceChildren(...answer.classes.map(({ name: text, items }, index) => make("section", { class: "surely", "aria-label": `Surely ${text}` },
       make("h3", {}, "Surely ", make("bdi", { class: index ? "suggested" : "given", text }), make("span", { class: "small", text: answer.similar ? " nearest to this one" : "" })),

@@ -27,7 +27,7 @@ window.jnplPage = (() => {
 
   // Contents of samples
 
-  function content(item, small) {
+  function content(item, small, names = []) {
     const what = item.content;
     if (what.kind === "image") {
       const image = make("img", { src: `/image/${item.position}${small ? "?small=true" : ""}`, alt: small ? "" : `Sample ${item.id}`, decoding: "async" });
@@ -36,11 +36,15 @@ window.jnplPage = (() => {
     }
     if (what.kind === "text") return make("p", { class: "text", dir: "auto", text: what.text + (what.cut ? " …" : "") });
     if (!what.cells.length) return make("p", { class: "none", text: "the run folder has no copy of this row" });
-    const body = make("tbody");
-    for (const [key, value] of what.cells) {
-      body.append(make("tr", {}, make("th", { scope: "row" }, make("bdi", { text: key })), make("td", {}, make("bdi", { text: value || "–" }))));
-    }
-    return make("table", { class: "cells" }, body);
+    const body = make("tbody"), usual = what.usual;
+    what.cells.forEach(([key, value], at) => {
+      const others = usual ? usual.cells[at].map((text) => make("td", { class: "usual" }, make("bdi", { text: text || "–" }))) : [];
+      body.append(make("tr", {}, make("th", { scope: "row" }, make("bdi", { text: key })), make("td", {}, make("bdi", { text: value || "–" })), ...others));
+    });
+    if (!usual) return make("table", { class: "cells" }, body);
+    const kinds = ["given", "suggested"];
+    const heads = usual.labels.map((label, at) => make("th", { scope: "col", class: "usual" }, "usual in ", make("bdi", { class: kinds[at], text: names[label] })));
+    return make("table", { class: "cells" }, make("thead", {}, make("tr", {}, make("td"), make("th", { scope: "col", text: "this row" }), ...heads)), body);
   }
 
   return { kept, make, content, tab };
