@@ -200,3 +200,24 @@ def test_labels_by_a_rule_of_uneven_classes_are_ranked_by_the_posterior(counts, 
     noise = NoiseEstimate(0.02, 0.01, high, 0.1, caveat="the labels seem to follow a rule")
     assert scoring.follows_uneven_rule(replace(findings, noise=noise), Judging(score=score)) == follows
     assert not scoring.follows_uneven_rule(findings, Judging(score=score))
+
+
+def test_without_a_noise_rate_quality_is_what_unseen_predictions_say():
+    """Then a label that they contradict is an issue, the order stays, and nothing is said of the share."""
+    random, labels = np.random.default_rng(0), np.arange(400) % 2
+    seen = np.where(random.random(400) < 0.1, 0.3, 0.9)
+    seen = seen + random.random(400) / 100
+    right = np.clip(seen + random.normal(size=400) / 10, 0.02, 0.98)
+    probs, unseen_probs = (np.stack([np.where(labels == c, p, 1 - p) for c in (0, 1)], 1) for p in (seen, right))
+    low = np.where(seen < 0.5, 0.99, 1.0)
+    found = Findings.from_probs(probs, labels, threshold="auto")
+    noise = NoiseEstimate(0.01, 0.0, 1.0, 0.1, caveat="the labels seem to follow a rule")
+    found = replace(found, label_quality=low, noise=noise)  # calibrated by a rate that is far too low
+    after = scoring._as_predicted(found, probs, unseen_probs, "auto")
+    assert after.is_label_issue.tolist() == (seen < 0.5).tolist()
+    assert (np.argsort(after.label_quality, kind="stable") == np.argsort(seen, kind="stable")).all()
+    assert after.label_quality.mean() == pytest.approx(right.mean(), abs=1e-3)
+    assert (after.suggested_labels != labels).tolist() == (after.label_quality < 0.5).tolist()
+    assert np.isnan(after.noise_rate)
+    assert (after.expected_wrong, after.stated_left, after.look_wrong) == (None, None, False)
+    assert after.noise_facts["noise_rate"] is None

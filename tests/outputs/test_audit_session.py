@@ -131,3 +131,20 @@ def test_an_audit_of_other_labels_is_refused(folder, change):
     folder.write_audit(facts.model_copy(update=change))
     with pytest.raises(InputError, match="about other labels"):
         AuditSession(folder).facts()
+
+
+def test_named_labels_are_decided_and_decided_ones_are_not_drawn(folder):
+    truth, wrong = right_labels(folder)
+    session = AuditSession(folder, 30)
+    first, second, third, *_ = [at for at in session.facts().positions if wrong[at]]
+    session.answer([(first, int(truth[first])), (second, WRONG_LABEL), (third, UNSURE_LABEL)], "Ann")
+    session.apply()
+    after = RunFolder(folder.path).findings
+    assert np.flatnonzero(after.is_decided).tolist() == [first]
+    assert after.decided_labels[first] == truth[first]
+    assert not after.is_label_issue[first]
+    assert after.is_label_issue[second]  # wrong, nobody knows what it is
+    decided = Findings.load(folder.path / "before-audit").with_decisions(np.where(np.arange(300) < 100, truth, -1))
+    assert (decided.audit_sample(300) >= 100).all()
+    checked = {int(at): int(truth[at]) for at in decided.audit_sample(200)}
+    assert decided.audited(checked).noise_rate == pytest.approx((truth != decided.given_labels).mean())  # all are known
