@@ -1,7 +1,5 @@
 """`jnpl find`, `recipes` and `datasets`: one JSON object on stdout, one line for a mistake, exit code 2."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import closing

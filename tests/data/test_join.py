@@ -1,7 +1,5 @@
 """Two sources as one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,15 +1,11 @@
 """Small data sets of boxes: four pages with three squares each, as COCO and as YOLO."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = {7: "red", 3: "green", 9: "never", 5: "blue"}  # category id -> name, not in order
 COLOURS = {7: (250, 0, 0), 3: (0, 250, 0), 5: (0, 0, 250)}

@@ -1,7 +1,5 @@
 """Random sequences of find, decide, learn, undo, apply and find --review beside a plain model: one set of numbers."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """The criteria: reductions, class weights, draws, settings, errors, compilation."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

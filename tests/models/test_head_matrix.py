@@ -1,7 +1,5 @@
 """The head and its siblings of the folds as one matrix."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional as F

@@ -14,6 +14,7 @@ used because it brings an OpenMP of its own beside that of torch, which can end 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations_with_replacement
@@ -25,8 +26,6 @@ import numpy.typing as npt
 from jnpl.analysis.short_vectors import BLOCK, ShortVectors, mean_views
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from torch import Tensor
 
     from jnpl.data.source import Array, Labels, Source

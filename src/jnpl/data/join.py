@@ -1,7 +1,5 @@
 """Two data sets of one kind as one: the data of a run, and new ones after them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,23 +14,19 @@ import numpy as np
 from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import form_of, open_source, options_of_form
 from jnpl.data.options import OpenOptions
-from jnpl.data.source import InMemory, Source, Texts
+from jnpl.data.source import Array, InMemory, Inputs, Kind, Labels, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_image_paths, as_inputs, as_labels, as_texts, read_npz
 from jnpl.data.sources.user_embedding import embed_inputs
 from jnpl.data.spellings import spelling_key
 from jnpl.data.split import find_split
 from jnpl.data.split import part as part_of
-from jnpl.data.tags import Tags, tags_of_columns, tags_of_lists, with_names
+from jnpl.data.tags import Mask, Tags, tags_of_columns, tags_of_lists, with_names
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
 from jnpl.internal.tables import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.data.source import Array, Inputs, Kind, Labels
     from jnpl.data.sources.table import Table
-    from jnpl.data.tags import Mask
 
 PARTS = ("train", "test", "validation")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,8 +16,6 @@ from jnpl.internal.errors import InputError
 from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 Array: TypeAlias = npt.NDArray[Any]

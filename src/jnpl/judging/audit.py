@@ -17,6 +17,7 @@ follows the answers and a the rate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -27,8 +28,6 @@ from jnpl.internal.errors import InputError
 from jnpl.judging.noise_model import NoiseEstimate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jnpl.judging.findings import Findings
 
 Floats: TypeAlias = npt.NDArray[np.float64]

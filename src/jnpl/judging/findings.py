@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,8 +32,6 @@ from jnpl.judging.threshold import resolve_threshold
 from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import pandas as pd
 
     from jnpl.judging.ledger import Ledger

@@ -4,8 +4,6 @@ The samples are dealt into folds. A model for each fold is trained on the other 
 model predicts can be compared with the given labels: it has not memorised them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias

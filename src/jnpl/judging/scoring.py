@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
+from torch import nn
 
+from jnpl.data.source import Source
 from jnpl.internal.devices import threads_for
 from jnpl.judging.caveats import NO_SIGNAL, is_withheld, of_rules
 from jnpl.judging.excerpts import excerpts
@@ -14,18 +18,11 @@ from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import monotone
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior
-from jnpl.judging.trees import share_agreeing
+from jnpl.judging.trees import TreePredictions, share_agreeing
+from jnpl.recipes.schema import Judging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-    from torch import nn
-
-    from jnpl.data.source import Source
     from jnpl.judging.ledger import Ledger
-    from jnpl.judging.trees import TreePredictions
-    from jnpl.recipes.schema import Judging
 
 # Share of the way from the trees' confidence to the network's; chosen on seed 0 of docs/tables.md: at 1 the ranking is
 # worse, at 0 few labels are called wrong.

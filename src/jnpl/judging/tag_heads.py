@@ -1,13 +1,13 @@
 """Linear heads with one output per tag, trained with two-class NL+ on vectors, together with out-of-fold siblings."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor, nn
 
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.devices import threads_for
@@ -15,13 +15,7 @@ from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.losses import functional as JF
 from jnpl.models.head_matrix import HeadMatrix
 from jnpl.models.small import linear
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor, nn
-
-    from jnpl.recipes.schema import Training
+from jnpl.recipes.schema import Training
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.bool_]

@@ -1,7 +1,5 @@
 """Losses as `nn.Module`s: parameters, random draws and the mean over the batch; the terms are in `functional`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias

@@ -5,14 +5,8 @@ nothing from the samples of its fold, so that what it predicts for them is unsee
 trained without the sample's label.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from torch import Tensor, nn
 
 
 class HeadMatrix:

@@ -1,14 +1,7 @@
 """A linear layer with one output per tag, whose probabilities are calibrated for the true tags."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
-from torch import nn
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from torch import Tensor, nn
 
 SOFT_SLOPE = 0.4  # of the second sigmoid (`jnpl.judging.tag_noise`)
 

@@ -1,7 +1,5 @@
 """An audit in progress: which labels to check, the answers of a person, and the noise rate that follows."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Recipes by name or from a TOML file, with changes."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Iterable, Mapping

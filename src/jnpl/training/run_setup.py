@@ -25,7 +25,7 @@ from jnpl.models.build import Factory, build
 from jnpl.models.head_matrix import HeadMatrix
 from jnpl.recipes.schema import Recipe
 from jnpl.training.checkpoint import CheckpointInterval
-from jnpl.training.feeds import make_feeds
+from jnpl.training.feeds import Feeds, make_feeds
 from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
 from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import TrainedModel
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from jnpl.training.epoch_view import EpochView
-    from jnpl.training.feeds import Feeds
 
 
 class RunSetup:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from jnpl.data.loading.feed import Feed
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.devices import threads_for
 from jnpl.internal.errors import LearningError
@@ -30,7 +31,6 @@ from jnpl.training.training_state import TrainingState
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from jnpl.data.loading.feed import Feed
     from jnpl.run_folder import RunFolder
     from jnpl.training.reporting import Reporter
 

@@ -1,7 +1,5 @@
 """Random crops and flips, and standardisation, of a whole batch on its device."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
