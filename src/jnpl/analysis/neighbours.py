@@ -6,8 +6,8 @@ the data: what is near in one set of photographs is far in another. Near duplica
 their letters: embeddings of few words, above all those of TF-IDF, hardly tell "what is titanium" from "what is jazz".
 
 Many long embeddings are searched as vectors of 256 numbers (`jnpl.analysis.short_vectors`). On 50,000 photographs, in
-10 of 224 cells, that takes a quarter of the time of a search among whole vectors in 4 of them, and finds more of the
-ten nearest neighbours (69 % for 63 %) and of the pairs of near duplicates (90 % for 84 %). The library faiss is not
+7 of 224 cells, that takes a quarter of the time of a search among whole vectors in 4 of them, and finds more of the
+ten nearest neighbours (65 % for 63 %) and of the pairs of near duplicates (88 % for 84 %). The library faiss is not
 used because it brings an OpenMP of its own beside that of torch, which can end the process on macOS (OMP: Error #15).
 """
 
@@ -43,7 +43,7 @@ _SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicate
 _MAX_TEXT = 2000  # characters compared
 _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
 _ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
-_PROBED, _PROBED_OF_MANY, _MANY = 10, 4, 100_000  # cells in which the neighbours of a sample are searched for
+_PROBED, _LEAST_PROBED = 1_500, 4  # cells to search for the neighbours of a sample: 1,500 / sqrt(M), at least 4
 _DIVIDING = 0.15  # of the time of a search, to divide the samples into cells
 _MEASURED = 2_000  # samples whose distances are measured, to correct those of short vectors
 
@@ -149,8 +149,8 @@ def nearest(
         values: (N, V, F) or (N, F) embeddings, none of them zero, or short vectors of them.
         positions: (M,) of the samples, M above 10.
         limit: of M, up to which all pairs are compared. Beyond it, samples are divided into about sqrt(M) cells, and
-            compared with those in the 10 cells nearest to their own (4 for more than 100,000 samples), so that time
-            grows with M^1.5 and no more than a few cells are in memory.
+            compared with those in the cells nearest to their own, 15 with 10,000 samples and 4 with 100,000 or more, so
+            that time grows with M^1.5 and no more than a few cells are in memory.
         seed: of the cells.
 
     Returns:
@@ -237,7 +237,8 @@ def _cells(
 
 
 def _probed(samples: int) -> int:
-    return _PROBED if samples <= _MANY else _PROBED_OF_MANY
+    """Return in how many cells the neighbours of a sample are searched for: 15 with 10,000 samples, 7 with 50,000."""
+    return max(round(_PROBED / math.sqrt(samples)), _LEAST_PROBED)
 
 
 def _num_cells(samples: int) -> int:

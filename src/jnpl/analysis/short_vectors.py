@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 WIDTH, _WHOLE = 256, 1 << 22  # numbers of a vector; numbers of all vectors up to which they stay as they are
-_FITTED = 5_000  # samples that the directions are fitted to
+_FITTED = 2_560  # samples that the directions are fitted to
 _PARALLEL = 0.3  # cosine that the rests of two neighbours are taken to have; 0.03 to 0.2 in photographs
 BLOCK = 4096  # samples
 
