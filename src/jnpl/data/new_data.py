@@ -90,7 +90,7 @@ def open_new(
             reader.refuse_part("an array")
             return reader.inputs(InMemory(as_inputs(data, "x")), "x")
     if form is not None and form.name == "boxes":
-        options = replace(options, crops=True)
+        options = replace(options, crops=not several)
     return reader.labelled(open_source(data, options))
 
 
