@@ -1,13 +1,14 @@
 """Draw docs/images/review-tags.png, the review of samples with several tags: `python docs/tags_picture.py`.
 
-600 grids of 2 x 2 digits, which scikit-learn ships, have the names of their digits as tags. 15 % of the tags are removed
-and 2 % of the absent ones added, `jnpl find` judges them, and Chromium takes a picture of a suspect in `jnpl review`. It
-prints how many of the suspects are truly wrong. Needs playwright and a Chromium.
+600 grids of 2 x 2 digits, which scikit-learn ships, have the names of their digits as tags. 15 % of the tags are
+removed and 2 % of the absent ones added, `jnpl find` judges them, and Chromium takes a picture of a suspect in `jnpl
+review`. It prints how many of the suspects are truly wrong. Needs playwright and a Chromium.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,17 +76,17 @@ def main() -> None:
         several = np.flatnonzero((findings.is_issue & wrong).sum(1) == findings.is_issue.sum(1).max())
         position = int(min(several, key=lambda at: findings.sample_quality[at]))
         review = [sys.executable, "-m", "jnpl", "review", "run", "--no-open", "--port", "0", "--reviewer", "Ann"]
-        with (
-            subprocess.Popen(review, cwd=folder, stdout=subprocess.PIPE, text=True) as server,
-            sync_playwright() as web,
-        ):
-            assert server.stdout is not None
-            link = re.search(r"http://\S+", server.stdout.readline())
-            assert link is not None
-            browser = web.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-            take_picture(browser.new_page(viewport={"width": 1180, "height": 900}), link[0], position)
+        server = subprocess.Popen(review, cwd=folder, stdout=subprocess.PIPE, text=True)
+        link = re.findall(r"http://\S+", (server.stdout or sys.stdin).readline())[0]
+        with sync_playwright() as browsers:
+            chromium = shutil.which("chromium") or shutil.which("google-chrome")
+            browser = browsers.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            view = browser.new_page(viewport={"width": 1180, "height": 900}, color_scheme="light")
+            take_picture(view, link, position)
             browser.close()
-            server.terminate()
+        server.terminate()
+        server.wait()
+    Image.open(PICTURE).convert("RGB").quantize(64).save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":
