@@ -86,7 +86,7 @@ _OTHERS = {  # whose files are the package's, or were written or checked a momen
     *("data/sources/download.py _receive", "data/sources/download.py _response", "data/sources/images.py decode"),
     *("data/sources/images.py side", "embedding/efficientnet.py pretrained_network"),
     *("embedding/efficientnet.py with_weights", "experiments/features.py _write"),
-    *("embedding/embedding_cache.py _append", "embedding/embedding_cache.py _overwrite"),
+    "embedding/embedding_cache.py _write",
     *("embedding/embedding_cache.py _open", "embedding/embedding_cache.py missing"),
     *("embedding/embedding_cache.py values", "experiments/cross_validation.py _save_fold"),
     *("experiments/features.py _part_of_cifar100", "experiments/reproduce/output.py render"),

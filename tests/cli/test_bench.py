@@ -78,23 +78,17 @@ def test_wrong_input_is_one_line(capsys, tmp_path, options, told):
     assert not (tmp_path / "b").exists()
 
 
-def test_help_is_quick_and_names_the_options(capsys):
-    code, out, _ = jnpl(capsys, "bench", "--help")
+@pytest.mark.parametrize(
+    ("command", "named", "heavy"),
+    [
+        ("bench", "--rows --noise --pixels --net --seeds --jobs --data-root --json --engine --gpus status", "torch"),
+        ("reproduce", "--scale --out --data-root --jobs --seeds --only-draw --yes --json --engine", "torch matplotlib"),
+    ],
+)
+def test_help_is_quick_and_names_the_options(capsys, command, named, heavy):
+    code, out, _ = jnpl(capsys, command, "--help")
     assert code == 0
-    for option in (
-        "--rows",
-        "--noise",
-        "--pixels",
-        "--net",
-        "--seeds",
-        "--jobs",
-        "--data-root",
-        "--json",
-        "--engine",
-        "--address",
-        "--gpus",
-        "status",
-    ):
+    for option in named.split():
         assert option in out
-    probe = "import sys, jnpl.cli.bench; sys.exit('torch' in sys.modules)"
+    probe = f"import sys, jnpl.cli.{command}; sys.exit(any(name in sys.modules for name in {heavy.split()}))"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

@@ -122,7 +122,7 @@ def test_without_a_folder_every_process_has_all_of_it(undisturbed):
 
 
 def test_a_full_disk_is_one_line_and_what_is_finished_stays(tmp_path, undisturbed, monkeypatch):
-    write = embedding_cache._overwrite
+    write = embedding_cache._write
 
     def full(path, values, start):
         if path.name == "values.f16" and start >= 3 * BLOCK * 16:
@@ -130,12 +130,12 @@ def test_a_full_disk_is_one_line_and_what_is_finished_stays(tmp_path, undisturbe
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, values, start)
 
-    monkeypatch.setattr(embedding_cache, "_overwrite", full)
+    monkeypatch.setattr(embedding_cache, "_write", full)
     with pytest.raises(UnwritableError, match=r"cannot write embeddings to '.*' \(--cache\): No space left") as caught:
         embed(tmp_path)
     assert "\n" not in str(caught.value)
     assert finished(tmp_path) == [1, 1, 1, 0, 0, 0, 0]
-    monkeypatch.setattr(embedding_cache, "_overwrite", write)
+    monkeypatch.setattr(embedding_cache, "_write", write)
     calls = TinyNet.calls
     embed(tmp_path)
     assert TinyNet.calls == calls + BLOCKS - 3

@@ -23,6 +23,15 @@ def batch(num_classes, dtype, k=1, size=4, scale=3.0):
     return logits.requires_grad_(), complements
 
 
+def sure_batch(num_classes, dtype, size=4, scale=3.0):
+    """Return logits (size, C) and targets (size,), of which the network is sure of two."""
+    g = torch.Generator().manual_seed(num_classes)
+    logits = (scale * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
+    targets = torch.randint(num_classes, (size,), generator=g)
+    targets[:2] = logits[:2].argmax(1)
+    return logits.requires_grad_(), targets
+
+
 def gradient(loss, logits):
     """Return the gradient of the sum of the losses."""
     return torch.autograd.grad(loss.sum(), logits)[0]

@@ -163,11 +163,11 @@ class EmbeddingCache:
                 if changed:
                     # The line before may be torn by a kill: none of these continues it.
                     lines = "".join("\n" + json.dumps([at, reason]) for at, reason in changed.items())
-                    _append(self._folder / _UNREADABLE, (lines + "\n").encode())
+                    _write(self._folder / _UNREADABLE, (lines + "\n").encode())
                 content = np.ascontiguousarray(values).tobytes()
                 digest = self._digest(block, content, unreadable)
-                _overwrite(self._folder / _VALUES, content, rows.start * self._row_bytes)
-                _overwrite(self._folder / _BLOCKS, digest, block * _DIGEST)
+                _write(self._folder / _VALUES, content, rows.start * self._row_bytes)
+                _write(self._folder / _BLOCKS, digest, block * _DIGEST)
                 self._done[block] = np.frombuffer(digest, np.uint8)
         self._unreadable |= unreadable
 
@@ -190,7 +190,7 @@ class EmbeddingCache:
         self._done[block] = 0
         if self._folder is not None:
             with _writing(self._folder):
-                _overwrite(self._folder / _BLOCKS, bytes(_DIGEST), block * _DIGEST)
+                _write(self._folder / _BLOCKS, bytes(_DIGEST), block * _DIGEST)
 
     def values(self) -> Array:
         """Return float16 (N, V, F); a memory map if the cache is a folder."""
@@ -252,16 +252,11 @@ def _writing(folder: Path) -> Iterator[None]:
         raise UnwritableError(f"cannot write embeddings to {str(folder)!r} (--cache): {reason}") from error
 
 
-def _append(path: Path, content: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _overwrite(path: Path, content: bytes, start: int) -> None:
-    with path.open("rb+") as file:
-        file.seek(start)
+def _write(path: Path, content: bytes, start: int | None = None) -> None:
+    """Write at the end of a file, or over what is there from `start` on."""
+    with path.open("ab" if start is None else "rb+") as file:
+        if start is not None:
+            file.seek(start)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.helpers.arithmetic import softmax
+from tests.helpers.arithmetic import batch, softmax
 
 from jnpl import functional as JF
 
@@ -17,14 +17,6 @@ def literal_nl_plus(row, complement, gamma=1.0):
     one_hot = [float(k == complement) for k in range(len(row))]
     inner = math.fsum(y_bar * math.log(1 - q) for y_bar, q in zip(one_hot, p, strict=True))
     return -((1 - p[complement]) ** gamma) * inner
-
-
-def batch(num_classes, dtype, k=1, size=4):
-    g = torch.Generator().manual_seed(num_classes)
-    logits = (2 * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
-    complements = torch.randint(num_classes, (size, k), generator=g)
-    complements[0, 0] = logits[0].argmax()
-    return logits, complements
 
 
 @pytest.mark.parametrize("num_classes", CLASSES)

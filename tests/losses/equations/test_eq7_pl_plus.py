@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.helpers.arithmetic import softmax
+from tests.helpers.arithmetic import softmax, sure_batch
 
 from jnpl import functional as JF
 
@@ -12,19 +12,11 @@ CLASSES = [2, 3, 10, 100, 1000]
 DTYPES = [(torch.float64, 1e-12), (torch.float32, 3e-6)]
 
 
-def batch(num_classes, dtype, size=4):
-    g = torch.Generator().manual_seed(num_classes)
-    logits = (3 * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
-    targets = torch.randint(num_classes, (size,), generator=g)
-    targets[:2] = logits[:2].argmax(1)
-    return logits, targets
-
-
 @pytest.mark.parametrize("num_classes", CLASSES)
 @pytest.mark.parametrize("n", [-1, 0, 1, 3, 5])
 @pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
 def test_value(num_classes, n, dtype, tolerance):
-    logits, targets = batch(num_classes, dtype)
+    logits, targets = sure_batch(num_classes, dtype)
     expected = []
     for row, target in zip(logits.tolist(), targets.tolist(), strict=True):
         p = softmax(row)[target]
@@ -38,13 +30,13 @@ def test_value(num_classes, n, dtype, tolerance):
 
 
 def test_the_paper_has_n_3():
-    logits, targets = batch(10, torch.float64)
+    logits, targets = sure_batch(10, torch.float64)
     assert torch.equal(JF.pl_plus(logits, targets), JF.pl_plus(logits, targets, n=3))
     assert not torch.equal(JF.pl_plus(logits, targets), JF.pl_plus(logits, targets, n=2))
 
 
 def test_the_empty_product_is_cross_entropy():
-    logits, targets = batch(10, torch.float64)
+    logits, targets = sure_batch(10, torch.float64)
     assert torch.equal(JF.pl_plus(logits, targets, n=-1), JF.pl(logits, targets))
 
 

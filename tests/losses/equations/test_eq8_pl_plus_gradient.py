@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.helpers.arithmetic import gradient, softmax
+from tests.helpers.arithmetic import gradient, softmax, sure_batch
 
 from jnpl import functional as JF
 
@@ -16,19 +16,11 @@ def product(p, n):
     return math.prod(1 + p ** (2**i) for i in range(n + 1))
 
 
-def batch(num_classes, dtype, size=4, scale=3.0):
-    g = torch.Generator().manual_seed(num_classes)
-    logits = (scale * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
-    targets = torch.randint(num_classes, (size,), generator=g)
-    targets[:2] = logits[:2].argmax(1)
-    return logits.requires_grad_(), targets
-
-
 @pytest.mark.parametrize("num_classes", CLASSES)
 @pytest.mark.parametrize("n", [-1, 0, 3])
 @pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
 def test_closed_form(num_classes, n, dtype, tolerance):
-    logits, targets = batch(num_classes, dtype)
+    logits, targets = sure_batch(num_classes, dtype)
     grads = gradient(JF.pl_plus(logits, targets, n), logits)
     for row, grad, target in zip(logits.tolist(), grads.tolist(), targets.tolist(), strict=True):
         p = softmax(row)
@@ -39,7 +31,7 @@ def test_closed_form(num_classes, n, dtype, tolerance):
 
 @pytest.mark.parametrize("num_classes", [2, 3, 10])
 def test_finite_differences_with_the_product_frozen(num_classes):
-    logits, targets = batch(num_classes, torch.float64, scale=1.5)
+    logits, targets = sure_batch(num_classes, torch.float64, scale=1.5)
     grads = gradient(JF.pl_plus(logits, targets), logits)
     step = 1e-5
     for row, grad, target in zip(logits.tolist(), grads.tolist(), targets.tolist(), strict=True):
