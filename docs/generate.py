@@ -218,8 +218,8 @@ def field_table() -> str:
     head = "| method | CIFAR-10N: AP | accuracy | s | CIFAR-100N: AP | accuracy | s |\n|---|---|---|---|---|---|---|"
     about = (
         "All methods in one loop with the same linear head and views, at most 30 epochs, on features of the first\n"
-        "10,000 images; labels by people. Seconds: CPU time of training and ranking (`python benchmarks/field.py --data "
-        "DIR`)."
+        "10,000 images; labels by people. Seconds: CPU time of training and ranking (`python benchmarks/field.py "
+        "--data DIR`)."
     )
     return f"\n{about}\n\n{head}\n" + "\n".join(rows) + "\n"
 
