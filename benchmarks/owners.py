@@ -160,10 +160,11 @@ def embedded(name: str, data: Path) -> Source:
     """Return a set with clean labels, embedded once (the cache of jnpl keeps it)."""
     kind, size = name.rpartition("-")[2], SETS[name].size
     backbone = kind if kind in ("tfidf", "minilm") else "auto"
-    return embed(SETS[name].load(data), backbone=backbone, size=size, note=print, progress=_print_progress).source
+    return embed(SETS[name].load(data), backbone=backbone, size=size, note=print, progress=show_progress).source
 
 
-def _print_progress(done: int, total: int) -> None:
+def show_progress(done: int, total: int) -> None:
+    """Print how many samples are embedded."""
     if done % 5120 < 512:
         print(f"embedded {done:,} of {total:,}", flush=True)
 
