@@ -58,6 +58,7 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 	@$(BIN)/python benchmarks/reproduction_page.py
 	@$(BIN)/python benchmarks/rivals.py --table
 	@$(BIN)/python benchmarks/field.py --table
+	@$(BIN)/python benchmarks/evidence.py page
 	@$(BIN)/python benchmarks/owners.py page
 	@$(BIN)/python benchmarks/owners.py tables-page
 	@$(BIN)/python benchmarks/noise_rate.py page

@@ -27,7 +27,7 @@ def test_every_rival_finds_the_wrong_labels(source, row):
     figures = evidence.judged(verdict, evidence.everywhere(source), 1)
     assert (figures["wrong"], figures["samples"]) == (20, 200)
     assert figures["ap"] > 0.9
-    assert figures["fnr"] <= 0.1
+    assert figures["fnr"] <= 0.2
     if row != "logit-margin":
         assert figures["f1"] > 0.7
 
