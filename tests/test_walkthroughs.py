@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 from torch.utils.data import DataLoader, TensorDataset
 
 from jnpl.cli.app import main
+from tests.helpers.boxes import coco
 from tests.helpers.paths import ROOT
 from tests.helpers.scripts import load_script
 
@@ -55,6 +56,10 @@ def files(tmp_path_factory):
             rows.append((f"photos/{name}/{number}.png", name))
     image.save(folder / "one.jpg")
     pd.DataFrame(rows, columns=["file", "label"]).to_csv(folder / "photos.csv", index=False)
+    tags = [f"{name};{'big' if row % 3 else 'small'}" for row, (_, name) in enumerate(rows)]
+    pd.DataFrame({"file": [path for path, _ in rows], "tags": tags}).to_csv(folder / "tagged.csv", index=False)
+    boxes = coco(folder / "annotations")
+    boxes.rename(boxes.with_name("instances_train2017.json"))
     listed = [(path.removeprefix("photos/"), name) for path, name in rows]
     pd.DataFrame(listed, columns=["file", "label"]).to_csv(folder / "listed.csv", index=False)
     pd.DataFrame({"id": ["rose/0.png", "tulip/3.png"], "label": ["tulip", "tulip"]}).to_csv(
