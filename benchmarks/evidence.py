@@ -81,6 +81,7 @@ COLUMNS = {  # column -> file of DIR, None: of scikit-learn
     "cifar10-test-224/published": "cifar-10h-counts.npy",
     "cifar100-all/published": "cifar-100-checked.json",
     "imdb-minilm/published": "imdb-checked.csv.gz",
+    "imdb-tfidf/published": "imdb-checked.csv.gz",
     "agnews-minilm/weak": "agnews-weak.csv.gz",
     "yelp-minilm/weak": "yelp-weak.csv.gz",
     "flowers-160/symm20": "flowers.tar",
@@ -159,9 +160,9 @@ def cifar100_all(data: Path) -> Cell:
     return Cell(source, {"checked": checked(file, len(whole), len(labels), len(test))})
 
 
-def imdb(data: Path) -> Cell:
+def imdb(data: Path, name: str) -> Cell:
     """IMDB's reviews at hand; five people checked 1,310 that a network had picked."""
-    source = owners.embedded("imdb-minilm", data)
+    source = owners.embedded(name, data)
     table = pd.read_csv(data / "imdb-checked.csv.gz")
     return Cell(
         source, {"checked": Truth(table["votes_given"].notna().to_numpy(), (table["votes_given"] < 3).to_numpy())}
@@ -172,7 +173,7 @@ PUBLISHED: dict[str, Callable[[Path], Cell]] = {
     "cifar10-test": cifar10_test,
     "cifar10-test-224": partial(cifar10_test, size=224),
     "cifar100-all": cifar100_all,
-    "imdb-minilm": imdb,
+    **{name: partial(imdb, name=name) for name in ("imdb-minilm", "imdb-tfidf")},
 }
 
 
@@ -346,6 +347,7 @@ TITLES = {  # column, truth -> what it is
     ("cifar10-test-224/published", "checked"): "275 of them, checked by five people",
     ("cifar100-all/published", "checked"): "CIFAR-100, published labels; images checked by five people",
     ("imdb-minilm/published", "checked"): "IMDB, published labels; reviews checked by five people",
+    ("imdb-tfidf/published", "checked"): "IMDB, published labels, TF-IDF; reviews checked by five people",
     ("cifar10/worse", ""): "CIFAR-10N worse, labels by people",
     ("cifar10/aggre", ""): "CIFAR-10N aggregate, labels by people",
     ("cifar100/human", ""): "CIFAR-100N, labels by people",
