@@ -149,18 +149,55 @@ def unknown(data: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def gate(data: Path, seed: int) -> list[dict[str, Any]]:
-    """How many batches of 200 photos with clean labels fail, after a run on clean labels."""
-    source, (old, new) = labelled(data, "clean", seed), divided(seed)
+    """How many batches of 200 photos with clean labels fail, and how many with some wrong labels, by column of the run.
+
+    A batch is clean of leaks if no copy that is told is one by its pixels (`is_copy`).
+    """
+    (old, new), rows = divided(seed), []
+    clean = labelled(data, "clean", seed)
     batches = np.random.default_rng(seed).permutation(new).reshape(-1, BATCH)
-    failed = {"fail-above 2%": 0, "unknown-classes": 0, "shift": 0, "new-issues": 0, "leaks": 0}
-    with TemporaryDirectory() as place:
-        train(part(source, old), seed, RunFolder(f"{place}/run"))
-        for rows in batches:
-            batch = check_samples(RunFolder(f"{place}/run"), part(source, np.sort(rows)), EmbeddingOptions())
-            failed["fail-above 2%"] += bool(reasons(batch, 0.02, ()))
-            for name in list(failed)[1:]:
-                failed[name] += bool(reasons(batch, None, (name,)))
-    return [{"column": name, "failed": count, "batches": len(batches)} for name, count in failed.items()]
+    for column in ("clean", "random1", "symm20"):
+        with TemporaryDirectory() as place:
+            folder = RunFolder(f"{place}/run")
+            train(part(labelled(data, column, seed), old), seed, folder)
+            for wrong in (0, 2, 4, 10, 20):
+                random = np.random.default_rng([seed, wrong])
+                failed = dict.fromkeys(("fail-above 2%", "unknown-classes", "shift", "new-issues", "leaks"), 0)
+                counts = {"told": 0, "told_wrong": 0, "copies": 0, "copies_by_pixels": 0, "no_copy_but_leaks": 0}
+                for positions in batches:
+                    batch = part(clean, np.sort(positions))
+                    changed = np.isin(np.arange(BATCH), random.permutation(BATCH)[:wrong])
+                    labels = np.where(changed, (batch.labels + random.integers(1, 10, BATCH)) % 10, batch.labels)
+                    checked = check_samples(folder, replace(batch, labels=labels), EmbeddingOptions())
+                    failed["fail-above 2%"] += bool(reasons(checked, 0.02, ()))
+                    for name in list(failed)[1:]:
+                        failed[name] += bool(reasons(checked, None, (name,)))
+                    told = np.isin(checked.findings.ids, checked.facts["alarming"])
+                    are_copies = [is_copy(clean, each["id"], each["run_id"]) for each in checked.facts["copies"]]
+                    counts["told"] += int(told.sum())
+                    counts["told_wrong"] += int((told & changed).sum())
+                    counts["copies"] += len(are_copies)
+                    counts["copies_by_pixels"] += sum(are_copies)
+                    counts["no_copy_but_leaks"] += bool(are_copies) and not any(are_copies)
+                rows.append({"column": column, "wrong": wrong, "batches": len(batches), "failed": failed, **counts})
+    return rows
+
+
+def is_copy(source: Source, first: int, second: int) -> bool:
+    """Whether two photos correlate by 0.8 or more in grey, mirrored or not, shifted by at most 4 pixels or not."""
+    if source.pictures is None:
+        raise RuntimeError("the photos keep their pixels")
+    one, other = (source.pictures.read(at).mean(axis=2) for at in (first, second))
+    best = 0.0
+    for picture in (other, other[:, ::-1]):
+        for down in range(-4, 5):
+            for right in range(-4, 5):
+                parts = [
+                    one[max(down, 0) : 32 + min(down, 0), max(right, 0) : 32 + min(right, 0)],
+                    picture[max(-down, 0) : 32 + min(-down, 0), max(-right, 0) : 32 + min(-right, 0)],
+                ]
+                best = max(best, float(np.corrcoef(parts[0].ravel(), parts[1].ravel())[0, 1]))
+    return best >= 0.8
 
 
 def groups(data: Path, seed: int) -> list[dict[str, Any]]:
@@ -259,10 +296,30 @@ def answers(stored: dict[str, list[dict[str, Any]]]) -> list[list[str]]:
         ["... smallest part of that", f"{worst['auroc'] / worst['auroc_knn']:.3f} ({worst['column']})"],
         [f"... batches of {NEW:,} in which it is noticed", f"{noticed} of {len(strange)}"],
     ]
-    for name in dict.fromkeys(row["column"] for row in alarms):
-        of_name = [row for row in alarms if row["column"] == name]
-        failed, total = (sum(row[figure] for row in of_name) for figure in ("failed", "batches"))
-        rows.append([f"clean batches of {BATCH} that fail `{name}`", f"{failed} of {total}"])
+    clean = [row for row in alarms if not row["wrong"]]
+    total = sum(row["batches"] for row in clean)
+    for name in clean[0]["failed"]:
+        if name != "leaks":
+            failed = sum(row["failed"][name] for row in clean)
+            rows.append([f"clean batches of {BATCH} that fail `{name}`", f"{failed} of {total}"])
+    copies, by_pixels, false = (
+        sum(row[name] for row in clean if row["column"] == "clean")
+        for name in ("copies", "copies_by_pixels", "no_copy_but_leaks")
+    )
+    told = f"{copies}, of which {by_pixels} correlate by 0.8 or more in their pixels"
+    rows.append(["copies of photos of the run that are told in them", told])
+    without = f"{false} of {sum(row['batches'] for row in clean if row['column'] == 'clean')}"
+    rows.append(["... batches that fail `leaks` without such a copy", without])
+    for wrong in sorted({row["wrong"] for row in alarms} - {0}):
+        some = [row for row in alarms if row["wrong"] == wrong]
+        failed, total, told, right = (
+            sum(row["failed"]["new-issues"] for row in some),
+            sum(row["batches"] for row in some),
+            sum(row["told"] for row in some),
+            sum(row["told_wrong"] for row in some),
+        )
+        what = f"batches with {wrong / BATCH:.0%} wrong labels that fail `new-issues`"
+        rows.append([what, f"{failed} of {total}; {right} of the {told} labels told are wrong"])
     held, total = (sum(row[figure] for row in group_rows) for figure in ("held", "groups"))
     error = np.mean([row["error"] for row in group_rows])
     seconds = spread([row["cpu_seconds"] for row in rows_of("check")], 1)

@@ -8,6 +8,7 @@
 - `audit`: labels drawn at random and checked by a person: an unbiased noise rate with an exact interval
 - `margins`: logit margins summed over all epochs, for the scores AUM and averaged margin (needs torch)
 - `groups`: noise rates of annotators, sources or weeks
+- `label_tests`: which new labels are too unlikely to be right
 - `consensus`: one label from those of several annotators
 - `tag_findings`: `TagFindings`, the result where samples have several tags; `tag_heads`: heads with one output per tag;
   `tag_noise`: which tags are missing, which are extra, and which are merely unclear

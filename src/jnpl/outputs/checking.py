@@ -16,7 +16,9 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
+from jnpl.judging.groups import FALSE_SHARE, step_up
 from jnpl.judging.groups import sentences as group_sentences
+from jnpl.judging.label_tests import label_p_values, margins, regression_support
 from jnpl.judging.out_of_fold import FOLDS, deal_folds, expected_scale
 from jnpl.judging.posterior import posterior
 from jnpl.judging.scoring import MIN_CALIBRATED, with_trees
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from jnpl.run_folder import RunFolder
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 SIGNALS = ("new-issues", "leaks", "unknown-classes", "shift")  # what a gate can fail on
 _MOST = 1000  # samples of each kind to list
@@ -105,14 +108,19 @@ def check_samples(
     embedded = embedded_as_run(run, source, options)
     file = run.reference_vectors
     reference = Reference.load(file) if file.is_file() and embedded.kind == "vector" else None
-    findings = _judged(run, model, embedded, reference, seed)
+    findings, unlikely = _judged(run, model, embedded, reference, seed)
     comparison = None if reference is None else compare(reference, embedded, seed)
-    facts = _facts(run, findings, comparison, len(model.classes))
+    facts = _facts(run, findings, unlikely, comparison, len(model.classes))
     return CheckedBatch(findings, facts, EmbeddedData(source, embedded, [], {}, []))
 
 
-def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Reference | None, seed: int) -> Findings:
-    """Return the findings on all samples; a label of no class of the run has no quality."""
+def _judged(
+    run: RunFolder, model: SavedModel, source: Source, reference: Reference | None, seed: int
+) -> tuple[Findings, Mask | None]:
+    """Return the findings on all samples, and which labels are very unlikely to be right, where that can be told.
+
+    A label of no class of the run has no quality.
+    """
     size = len(model.classes)
     rows = np.flatnonzero(source.labels < size)
     if not len(rows):
@@ -120,7 +128,10 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
         raise InputError(f"{source.name} has no label of the run's classes ({shown})")
     probs = model.probabilities(source).astype(np.float64)
     usable, labels = rows[~np.isnan(probs[rows, 0])], source.labels
-    scored = _scored(run, probs[usable], labels[usable], part(source, usable), reference, seed)
+    scored, p_values = _scored(run, probs[usable], labels[usable], part(source, usable), reference, seed)
+    unlikely = None if p_values is None else np.zeros(len(source), bool)
+    if unlikely is not None and p_values is not None:
+        unlikely[usable] = step_up(p_values, FALSE_SHARE) & scored.is_label_issue
     quality, confidence = np.full(len(source), np.nan), np.full(len(source), np.nan)
     suggested = labels.copy()
     quality[usable], confidence[usable] = scored.label_quality, scored.suggested_confidence
@@ -145,7 +156,7 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
         unreadable=broken if broken.any() else None,
         groups=source.groups,
     )
-    return replace(findings, excerpts=excerpts(source, findings))
+    return replace(findings, excerpts=excerpts(source, findings)), unlikely
 
 
 class _Scores(NamedTuple):
@@ -158,23 +169,31 @@ class _Scores(NamedTuple):
 
 def _scored(
     run: RunFolder, probs: Floats, labels: npt.NDArray[np.int64], source: Source, reference: Reference | None, seed: int
-) -> Findings:
-    """Return the findings on samples of the run's classes, by (N, C) probabilities of its model."""
+) -> tuple[Findings, Floats | None]:
+    """Return the findings on samples of the run's classes, by (N, C) probabilities of its model, and the p-values (N,)
+    of their labels if they are right; None without vectors of the run."""
     verdict = (run.run_facts.recipe or {}).get("verdict", {})
-    scores = _Scores(probs, probs, expected_scale(probs.shape[1]) * _SCALE)
-    if verdict.get("trees") and reference is not None and len(reference.mean):
-        trees = _tree_predictions(reference, run.findings.given_labels[reference.rows], labels, source, seed)
-        with_both = with_trees(probs, trees, labels)[0]
-        scores = _Scores(with_both, trees.probs.astype(np.float64), None)
+    scores, p_values = _Scores(probs, probs, expected_scale(probs.shape[1]) * _SCALE), None
+    if reference is not None:
+        old, right = run.findings.given_labels[reference.rows], run.findings.label_quality[reference.rows]
+        right = np.nan_to_num(right)  # unreadable samples count for nothing
+        if verdict.get("trees") and len(reference.mean):
+            seen, trees = _tree_predictions(reference, old, labels, source, seed)
+            with_both = with_trees(probs, trees, labels)[0]
+            scores = _Scores(with_both, trees.probs.astype(np.float64), None)
+            support = margins(seen, old), margins(trees.probs, labels)
+        else:
+            vectors = reference.vectors, reference.project(source)[1]
+            support = regression_support(vectors[0], old, right, vectors[1], labels, probs.shape[1])
+        p_values = label_p_values(support[0], right, support[1])
     known_noise = scores.probs * _transition(run, probs.shape[1])[:, labels].T  # Bayes' rule with the noise of the run
     known_noise /= known_noise.sum(axis=1, keepdims=True)
     if len(labels) < MIN_CALIBRATED:  # too few to estimate their noise anew
-        return Findings.from_probs(known_noise, labels)
+        return Findings.from_probs(known_noise, labels), p_values
     mixed = (scores.probs + known_noise + posterior(scores.probs, labels).probs) / 3
     threshold = verdict.get("threshold", "auto")
-    return Findings.from_probs(
-        mixed, labels, threshold=threshold, unseen_probs=scores.unseen, unseen_scale=scores.scale
-    )
+    unseen = {"unseen_probs": scores.unseen, "unseen_scale": scores.scale}
+    return Findings.from_probs(mixed, labels, threshold=threshold, **unseen), p_values
 
 
 def _transition(run: RunFolder, size: int) -> Floats:
@@ -185,18 +204,20 @@ def _transition(run: RunFolder, size: int) -> Floats:
 
 def _tree_predictions(
     reference: Reference, old: npt.NDArray[np.int64], labels: npt.NDArray[np.int64], source: Source, seed: int
-) -> TreePredictions:
-    """Return what trees that are grown on the samples of the run predict for the new ones."""
+) -> tuple[npt.NDArray[np.float32], TreePredictions]:
+    """Return what trees that are grown on the samples of the run predict for them (N, C), unseen, and for new ones."""
     _, new = reference.project(source)
     vectors, given = np.concatenate([reference.vectors, new]), np.concatenate([old, labels])
     is_old = (np.arange(len(given)) < len(old)).astype(np.float32)
     classes = int(max(given.max() + 1, 2))
     trees = tree_predictions(vectors, given, deal_folds(given, FOLDS, seed), classes, weights=is_old, seed=seed)
     probs = trees.probs[len(old) :]
-    return TreePredictions(probs, share_agreeing(probs, labels), trees.description)
+    return trees.probs[: len(old)], TreePredictions(probs, share_agreeing(probs, labels), trees.description)
 
 
-def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, classes: int) -> dict[str, Any]:
+def _facts(
+    run: RunFolder, findings: Findings, unlikely: Mask | None, comparison: Comparison | None, classes: int
+) -> dict[str, Any]:
     """Return what check.json says."""
     signals = {}
     facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_facts["noise_rate"]}
@@ -224,8 +245,10 @@ def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, cl
     shift, shifts = _shift(run, findings, comparison, classes)
     if shifts:
         signals["shift"] = "; ".join(shifts)
-    if issues := int(findings.is_label_issue.sum()):
-        signals["new-issues"] = f"{issues:,} label{'s look' if issues > 1 else ' looks'} wrong"
+    alarming = findings.is_label_issue if unlikely is None else unlikely
+    facts["alarming"] = [_plain(findings.ids[at]) for at in np.flatnonzero(alarming).tolist()]
+    if issues := int(alarming.sum()):
+        signals["new-issues"] = f"{issues:,} label{'s are' if issues > 1 else ' is'} very unlikely to be right"
     return {**facts, "shift": shift, "sentences": [*sentences, *shifts, *group_sentences(findings)], "signals": signals}
 
 

@@ -68,8 +68,8 @@ def reasons(
 ) -> list[str]:
     """Return why the batch does not pass; none if it does.
 
-    With `fail_above`, the whole 90 % interval of the noise rate must lie above it: of clean batches, at most one in 20
-    fails. Samples in the baseline do not count.
+    With `fail_above`, the whole 90 % interval of the noise rate must lie above it. `new-issues` are labels that are very
+    unlikely to be right. Of clean batches at most one in 20 fails by each. Samples in the baseline do not count.
     """
     lines, findings = [], batch.findings
     if fail_above is not None:
@@ -84,12 +84,14 @@ def reasons(
             shown = f"{rate:.1%} (at least {low:.1%} with 95 % confidence)"
         if low > fail_above:
             lines.append(f"the share of wrong labels is {shown}, above {100 * fail_above:.3g}%")
-    issues = new_issues(batch, baseline)
+    alarming = set(map(str, batch.facts["alarming"]))
+    issues = [str(findings.ids[at]) for at in new_issues(batch, baseline).tolist()]
+    issues = [name for name in issues if name in alarming]
     for name in fail_on:
-        if name == "new-issues" and len(issues):
-            them = "label looks wrong" if len(issues) == 1 else "labels look wrong"
-            new = " that the baseline does not list" if baseline else ""
-            lines.append(f"{len(issues):,} {them}{new}, first {printable(str(findings.ids[issues[0]]))}")
+        if name == "new-issues" and issues:
+            them = "label is" if len(issues) == 1 else "labels are"
+            new = " and not in the baseline" if baseline else ""
+            lines.append(f"{len(issues):,} {them} very unlikely to be right{new}, first {printable(issues[0])}")
         elif name != "new-issues" and name in batch.signals:
             lines.append(batch.signals[name])
     return lines
