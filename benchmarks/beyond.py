@@ -156,11 +156,11 @@ def gate(data: Path, seed: int) -> list[dict[str, Any]]:
     (old, new), rows = divided(seed), []
     clean = labelled(data, "clean", seed)
     batches = np.random.default_rng(seed).permutation(new).reshape(-1, BATCH)
-    for column in ("clean", "random1", "symm20"):
+    for column in ("clean", "random1"):
         with TemporaryDirectory() as place:
             folder = RunFolder(f"{place}/run")
             train(part(labelled(data, column, seed), old), seed, folder)
-            for wrong in (0, 2, 4, 10, 20):
+            for wrong in (0, 10):
                 random = np.random.default_rng([seed, wrong])
                 failed = dict.fromkeys(("fail-above 2%", "unknown-classes", "shift", "new-issues", "leaks"), 0)
                 counts = {"told": 0, "told_wrong": 0, "copies": 0, "copies_by_pixels": 0, "no_copy_but_leaks": 0}

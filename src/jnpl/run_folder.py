@@ -196,15 +196,28 @@ class DataFacts(StoredFacts):
         return bool((self.options or {}).get("crops"))
 
 
-class CheckFacts(StoredFacts):
-    """check.json: how new samples compare with the run that judged them; the report shows what is named here."""
+class CopyOfRun(StoredFacts):
+    """A new sample that is a sample of the run that judged it."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    id: str | int
+    label: str | int
+    run_id: str | int
+    run_label: str | int
+
+
+class FarSample(StoredFacts):
+    """A new sample that looks like nothing in the run that judged it."""
+
+    id: str | int
+
+
+class ComparisonFacts(StoredFacts):
+    """check.json, as far as the report shows it."""
 
     run: str = ""
-    sentences: list[str] = Field(default_factory=list)
-    copies: list[dict[str, Any]] = Field(default_factory=list)
-    far: list[dict[str, Any]] = Field(default_factory=list)
+    sentences: tuple[str, ...] = ()
+    copies: tuple[CopyOfRun, ...] = ()
+    far: tuple[FarSample, ...] = ()
 
 
 class AuditAnswer(StoredFacts):
@@ -372,19 +385,24 @@ class RunFolder:
         if not self.audit_file.exists():
             return None
         facts = read_facts(self.audit_file, AuditFacts)
-        count, drawn = len(self.findings.given_labels), np.array(facts.positions)
-        strange = (
-            facts.fingerprint != self.findings.fingerprint
-            or len(drawn) != len(facts.part)
-            or len(set(facts.positions)) != len(drawn)
-            or not ((drawn >= 0) & (drawn < count)).all()
-            or not all(0 <= part < len(facts.sizes) for part in facts.part)
-            or not set(facts.labels) <= set(facts.positions)
-            or not all(UNSURE_LABEL <= label < self.findings.num_classes for label in facts.labels.values())
-        )
-        if strange:
+        if facts.fingerprint != self.findings.fingerprint:
             raise InputError(f"{str(self.audit_file)!r} is about other labels than the findings; move it away")
+        self._check_audit(facts, self.findings)
         return facts
+
+    def _check_audit(self, facts: AuditFacts, findings: Findings) -> None:
+        """Raise an InputError if an audit holds what no audit of these labels does."""
+        count, drawn = len(findings.given_labels), set(facts.positions)
+        right = (
+            len(facts.positions) == len(facts.part) == len(drawn)
+            and all(0 <= position < count for position in drawn)
+            and all(0 < size <= count for size in facts.sizes)
+            and all(0 <= part < len(facts.sizes) for part in facts.part)
+            and set(facts.labels) <= drawn
+            and all(UNSURE_LABEL <= label < findings.num_classes for label in facts.labels.values())
+        )
+        if not right:
+            raise InputError(f"{str(self.audit_file)!r} holds what no audit of these labels does; move it away")
 
     def write_audit(self, facts: AuditFacts) -> None:
         """Write the audit; it is on disk when this returns."""
@@ -405,6 +423,7 @@ class RunFolder:
         facts = read_facts(self.audit_file, AuditFacts)
         if facts.fingerprint != findings.fingerprint or all(label == UNSURE_LABEL for label in facts.labels.values()):
             return findings
+        self._check_audit(facts, findings)
         return audited(findings, facts.sample, facts.labels)
 
     @cached_property
@@ -420,10 +439,10 @@ class RunFolder:
         return read_facts(file, DataFacts) if file.exists() else DataFacts()
 
     @cached_property
-    def comparison(self) -> dict[str, Any] | None:
+    def comparison(self) -> ComparisonFacts | None:
         """What check.json says: how new samples compare with the run that judged them; None in other runs."""
         file = self.path / "check.json"
-        return read_facts(file, CheckFacts).model_dump() if file.is_file() else None
+        return read_facts(file, ComparisonFacts) if file.exists() else None
 
     def require_data_facts(self) -> DataFacts:
         """Return what data.json says; an InputError if the run has not written it, so that no held-out sample is lost.

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 DEEP = "[" * 50_000
 LONG = "n" * 300
+LABEL_STUDIO = '[{{"data": {{"id": "x"}}, "annotations": [{{"result": [{{"value": {}}}]}}]}}]'
+BOMB = (
+    '<!DOCTYPE a [<!ENTITY a "'
+    + "a" * 99
+    + '">'
+    + "".join(f'<!ENTITY a{at} "{f"&a{at - 1 or str()};" * 99}">' for at in range(1, 9))
+    + "]><a>&a8;</a>"
+)
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
 
 
@@ -553,6 +561,52 @@ CASES = [
     Case("apply run", "cannot be used: decided", facts("run/data.json", decided=[3]), "forged earlier decisions"),
     Case("apply run --copy new", "lies outside the images' folder", outside("../secret.png"), "path with .."),
     Case("apply run --copy new", "lies outside the images' folder", outside("{here}/secret.png"), "absolute path"),
+    *(
+        Case(f"apply run --decisions own.{ending}", message, text(f"own.{ending}", content), name)
+        for name, ending, message, content in (
+            ("tasks of another kind", "json", "as an export of Label Studio", '[{"annotations": []}, 7]'),
+            ("choice of another kind", "json", "as an export of Label Studio", LABEL_STUDIO.format('"value"')),
+            ("choice that is no text", "json", "has a label that is no text", LABEL_STUDIO.format('{"choices": [{}]}')),
+            ("samples of another kind", "json", "as an export of FiftyOne", '{"samples": [7]}'),
+            ("no label of FiftyOne", "json", "no sample in .* has a label in the field", '{"samples": [{}]}'),
+            ("CVAT without decisions", "xml", "has no decisions", "<annotations/>"),
+            ("torn export of CVAT", "xml", "cannot be read as an export of CVAT", "<annotations><image"),
+            ("entities in CVAT", "xml", "cannot be read as an export of CVAT", BOMB),
+            ("CVAT of other images", "xml", "not in the run", '<a><image name="x"><tag label="cat"/></image></a>'),
+        )
+    ),
+    # check, audit, several annotators, extend
+    Case("check run data.csv --fail-above two", "such as 2% or 0.02, got 'two'"),
+    Case("check run data.csv --fail-on leak", "--fail-on takes new-issues, .*, got 'leak'"),
+    Case("check run data.csv --baseline none.json", "the baseline 'none.json' cannot be read"),
+    Case(
+        "check run data.csv --baseline b.json", "cannot be read", text("b.json", '{"suspects": 3}'), "forged baseline"
+    ),
+    Case("check run data.csv --baseline b.json", "cannot be read", text("b.json", DEEP), "deep baseline"),
+    Case("check run data.csv --baseline b.json", "is a pipe", pipe("b.json"), "pipe of a baseline"),
+    Case("check none data.csv", "holds no model|is no run|no finished run"),
+    Case("check run data.csv", "holds no model|is no run|no finished run"),
+    Case("check model none.csv", "no such file"),
+    Case("check model data.csv -o data.csv", "is a file"),
+    Case("audit none", "holds no findings"),
+    Case("audit run -n 0", "'--number' / '-n'"),
+    Case("audit run --answers none.csv", "no such file"),
+    Case("audit run --answers data.csv", "has no column|'id'"),
+    Case("audit run --answers a.csv", "is not one of the labels to check", text("a.csv", "id,label\nx,cat\n")),
+    Case("audit run --answers pipe.csv", "is a pipe", pipe("pipe.csv")),
+    Case("audit run -o out.txt", r"\.csv"),
+    Case("audit run -o data.csv", "is there already"),
+    Case("audit run", "cannot be read", text("run/audit.json", "{"), "torn audit"),
+    Case("audit run", "is a pipe", pipe("run/audit.json"), "pipe of an audit"),
+    Case("audit run", "cannot be used: fingerprint", text("run/audit.json", '{"positions": 3}'), "forged audit"),
+    Case("report run", "cannot be used: copies", text("run/check.json", '{"copies": [3]}'), "forged check"),
+    Case("report run", "is a pipe", pipe("run/check.json"), "pipe of a check"),
+    Case("find data.csv -o new --label-columns a,none", "has no column 'none'"),
+    Case("find data.csv -o new --label-columns a,b --label-column label", "label_columns"),
+    Case("find data.npz -o new --label-columns a,b", "has no meaning"),
+    Case("find data.csv -o new --extend none", "holds no findings"),
+    Case("find data.csv -o run --extend run", "are the same run folder"),
+    Case("find data.csv -o new --extend run", "does not say where its data are"),
     # export
     Case("export run --to magic -o x", "--to is one of csv, parquet, .*, hf, onnx, got 'magic'"),
     Case("export none --to csv -o x.csv", "holds no findings"),

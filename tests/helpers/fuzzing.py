@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 import torch
 from PIL import Image
 
+from jnpl.analysis.reference import Reference
+from jnpl.data.decision_files import read_decisions
 from jnpl.data.label_files import read_label_rows, read_labels, read_mapping, read_matrix
 from jnpl.data.new_data import open_new
 from jnpl.data.opening import open_source
@@ -37,7 +39,9 @@ from jnpl.models.build import build
 from jnpl.models.weights import load_weights
 from jnpl.noise.generate import corrupt
 from jnpl.noise.noisy_labels import NoisyLabels
+from jnpl.outputs.audit_session import AuditSession
 from jnpl.outputs.corrections import with_held_out
+from jnpl.outputs.gate import read_baseline
 from jnpl.outputs.report import page
 from jnpl.outputs.saved_model import load
 from jnpl.recipes.load import load_recipe
@@ -332,6 +336,37 @@ def _experiment(folder: Path) -> None:
     (folder / "experiment.json").write_text(json.dumps(facts))
 
 
+def _audited(folder: Path) -> None:
+    _run(folder)
+    session = AuditSession(RunFolder(folder), 3)
+    session.answer([(at, 0) for at in session.facts().positions[:2]], "a")
+
+
+def _read_audit(run: RunFolder) -> object:
+    return run.read_audit(), AuditSession(run).result(), run.with_audit(run.findings)
+
+
+def _checked(folder: Path) -> None:
+    _run(folder)
+    copies = [{"id": "cat/0.png", "label": "cat", "run_id": 4, "run_label": "dog"}]
+    facts = {"run": "before", "sentences": ["1 sample"], "copies": copies, "far": [{"id": "cat/1.png", "p_value": 0.1}]}
+    (folder / "check.json").write_text(json.dumps(facts))
+
+
+def _reference(folder: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    made = Reference.of(open_source((vectors, np.arange(40) % 3)))
+    assert made is not None
+    made.save(folder / "reference.safetensors")
+
+
+_LABEL_STUDIO = [
+    {"data": {"id": "a.png"}, "annotations": [{"result": [{"value": {"choices": ["cat"]}}], "was_cancelled": False}]},
+    {"data": {"image": "b.png"}, "annotations": [{"result": [], "was_cancelled": True}]},
+]
+_FIFTYONE = {"samples": [{"filepath": "/x/a.png", "tags": ["drop"]}, {"filepath": "b", "decision": {"label": "cat"}}]}
+_CVAT = '<annotations><image id="0" name="a.png"><tag label="cat"/></image><image id="1" name="b.png"/></annotations>'
+_IDS = np.array(["a.png", "b.png"], object)
 _VECTORS = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
 _CSV = "label,a,b,when\n" + "".join(f"{'xyz'[at % 3]},{at},{at / 7},2020-01-{at + 1:02d}\n" for at in range(12))
 _TOML = 'model = "mlp"\n[train]\nepochs = 3\nlr = 0.1\nmilestones = [2]\nschedule = "step"\n[method]\nname = "jnpl"\n'
@@ -447,6 +482,36 @@ READERS: dict[str, Reader] = {
                 "components": np.ones((1, 2), np.float32),
             }
         ),
+    ),
+    "audit.json": Reader("audit.json", _audited, lambda at: _read_audit(RunFolder(at))),
+    "audit.json, forged": Reader("audit.json", _audited, lambda at: _read_audit(RunFolder(at)), forged=True),
+    "check.json": Reader("check.json", _checked, lambda at: page.render(RunFolder(at))),
+    "check.json, forged": Reader("check.json", _checked, lambda at: page.render(RunFolder(at)), forged=True),
+    "reference of a run": Reader(
+        "reference.safetensors", _reference, lambda at: Reference.load(at / "reference.safetensors")
+    ),
+    "baseline, forged": Reader(
+        "b.json",
+        _write("b.json", '{"suspects": [{"id": 1}, {"id": "a"}], "issues": 2}'),
+        lambda at: read_baseline(at / "b.json"),
+        forged=True,
+    ),
+    "decisions of Label Studio": Reader(
+        "d.json",
+        _write("d.json", json.dumps(_LABEL_STUDIO)),
+        lambda at: read_decisions(at / "d.json", _IDS),
+        forged=True,
+    ),
+    "decisions of FiftyOne": Reader(
+        "d.json", _write("d.json", json.dumps(_FIFTYONE)), lambda at: read_decisions(at / "d.json", _IDS), forged=True
+    ),
+    "decisions of CVAT": Reader("d.xml", _write("d.xml", _CVAT), lambda at: read_decisions(at / "d.xml", _IDS)),
+    "votes": Reader(
+        "v.csv",
+        _write(
+            "v.csv", "a,b,ann,bob\n" + "".join(f"{at},{at % 5},{'xy'[at % 2]},{'xy '[at % 3]}\n" for at in range(12))
+        ),
+        lambda at: open_source(at / "v.csv", label_columns=["ann", "bob"]),
     ),
     "bench results": Reader("results.jsonl", _results, _read_results),
     "experiment.json, forged": Reader("experiment.json", _experiment, lambda at: status.read(at).text(), forged=True),

@@ -69,7 +69,7 @@ def test_the_folder_of_a_check_is_a_run_folder(checked_run, tmp_path):
     findings = check(checked_run, tmp_path / "new.csv", out=tmp_path / "out")
     folder = RunFolder(tmp_path / "out")
     assert folder.findings == findings
-    assert folder.comparison["conflicting_copies"] == 2
+    assert sum(copy.label != copy.run_label for copy in folder.comparison.copies) == 2
     assert folder.data_facts.options["data"] == str(tmp_path / "new.csv")
     assert folder.run_facts.results.noise_rate == findings.noise_rate
     check(checked_run, tmp_path / "new.csv", out=tmp_path / "out")  # again

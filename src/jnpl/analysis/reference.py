@@ -7,6 +7,7 @@ everything is told by the share of the run's samples that lie as far (a conforma
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -87,19 +88,31 @@ class Reference:
         from safetensors.numpy import save_file  # noqa: PLC0415 - not needed to compare
 
         mode = file.stat().st_mode if file.exists() else 0o644  # safetensors lets only the owner read
-        save_file({name: np.ascontiguousarray(value) for name, value in vars(self).items()}, file)
+        save_file(
+            {name: np.ascontiguousarray(value) for name, value in vars(self).items()}, file, {"sha256": self._hash}
+        )
         file.chmod(mode)
 
     @classmethod
     def load(cls, file: Path) -> Reference:
         """Read what `save` wrote."""
-        from safetensors import SafetensorError  # noqa: PLC0415
-        from safetensors.numpy import load_file  # noqa: PLC0415
+        from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
         try:
-            return cls(**load_file(require_file(file)))
+            with safe_open(require_file(file), "numpy") as stored:
+                made = cls(**{name: stored.get_tensor(name) for name in stored.keys()})  # noqa: SIM118 - no dictionary
+                if (stored.metadata() or {}).get("sha256") != made._hash:
+                    raise InputError(f"{str(file)!r} is damaged: it does not have the hash that was written with it")
+                return made
         except (OSError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {error}") from error
+
+    @property
+    def _hash(self) -> str:
+        digest = hashlib.sha256()
+        for name, value in vars(self).items():
+            digest.update(f"{name} {value.dtype.str} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+        return digest.hexdigest()
 
     def project(self, source: Source) -> tuple[Labels, npt.NDArray[np.float32]]:
         """Return the positions (N,) of new samples that can be compared and their vectors (N, K)."""

@@ -113,6 +113,7 @@ def _write_table(session: "AuditSession", out: Path, *, overwrite: bool) -> None
     given = [session.names[int(findings.given_labels[at])] for at in rows]
     with table_writer(out) as write:
         write(pd.DataFrame({"id": [findings.ids[at] for at in rows], "given_label": given, "label": ""}))
+    session.keep()
     name = visible(out)
     typer.echo(f"jnpl: {len(rows):,} labels to check: {name}; fill in label, then --answers {name}", err=True)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from jnpl.data.label_files import LabelRows, WithoutLabel, read_label_rows
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import require_file
+from jnpl.internal.files import printable, require_file
 from jnpl.internal.json_files import parse_json
 
 _FIELD = "decision"  # of FiftyOne, where no other is named
@@ -34,12 +34,18 @@ def read_decisions(
     """
     if path.suffix.lower() == ".xml":
         return _as_ids(_from_cvat(path), ids, path)
-    content = _json(path) if path.suffix.lower() == ".json" else None
-    if isinstance(content, dict) and isinstance(content.get("samples"), list):
-        return _as_ids(_from_fiftyone(content["samples"], label_column or _FIELD, path), ids, path)
-    if isinstance(content, list) and any(isinstance(task, dict) and "annotations" in task for task in content):
-        return _as_ids(_from_label_studio(content), ids, path)
-    return read_label_rows(path, columns=(id_column, label_column or "label"))
+    content, read = _json(path) if path.suffix.lower() == ".json" else None, None
+    if isinstance(content, dict) and isinstance(samples := content.get("samples"), list):
+        what, read = "FiftyOne", lambda: _from_fiftyone(samples, label_column or _FIELD, path)
+    elif isinstance(content, list) and any(isinstance(task, dict) and "annotations" in task for task in content):
+        what, read = "Label Studio", lambda: _from_label_studio(content)
+    if read is None:
+        return read_label_rows(path, columns=(id_column, label_column or "label"))
+    try:
+        rows = read()
+    except (AttributeError, LookupError, TypeError):  # an entry of another kind
+        raise InputError(f"{str(path)!r} cannot be read as an export of {what}: an entry is of another kind") from None
+    return _as_ids(rows, ids, path)
 
 
 def _json(path: Path) -> Any:
@@ -94,6 +100,8 @@ def _as_ids(rows: LabelRows, ids: npt.NDArray[Any], path: Path) -> LabelRows:
     """Return rows whose paths are ids: folders before them, and an address in front, are left out."""
     if not rows:
         raise InputError(f"{str(path)!r} has no decisions")
+    if strange := [label for _, label in rows if not isinstance(label, str | int | WithoutLabel)]:
+        raise InputError(f"{str(path)!r} has a label that is no text: {printable(str(strange[0])[:80])}")
     names = {str(name) for name in ids.tolist()} if len(ids) else set[str]()
     return [(_id_of(name, names), label) for name, label in rows]
 

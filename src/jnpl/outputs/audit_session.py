@@ -39,7 +39,7 @@ class AuditSession:
         self.names, self._lock = run.findings.names, threading.RLock()
 
     def facts(self) -> AuditFacts:
-        """Return the audit; labels are drawn if there are none, or too few of them, yet."""
+        """Return the audit; labels are drawn, and not yet stored, if there are none, or too few of them, yet."""
         with self._lock:
             stored = self.run.read_audit()
             wanted = self._count or DEFAULT_COUNT
@@ -52,13 +52,18 @@ class AuditSession:
                 raise InputError(
                     f"the findings have changed since {str(self.run.audit_file)!r} was drawn; move it away"
                 )
-            facts = AuditFacts(
+            return AuditFacts(
                 fingerprint=self.run.findings.fingerprint,
                 sizes=sample.sizes.tolist(),
                 positions=positions,
                 part=sample.part.tolist(),
                 answers=[] if stored is None else stored.answers,
             )
+
+    def keep(self) -> AuditFacts:
+        """Store what is drawn, so that the next call continues with it."""
+        with self._lock:
+            facts = self.facts()
             self.run.write_audit(facts)
             return facts
 
@@ -88,7 +93,7 @@ class AuditSession:
         """Draw more labels."""
         with self._lock:
             self._count = len(self.facts().positions) + count
-            return self.facts()
+            return self.keep()
 
     def apply(self) -> None:
         """Let the answers change the findings, and renew the report, if there is one."""

@@ -192,8 +192,10 @@ def _scored(
         return Findings.from_probs(known_noise, labels), p_values
     mixed = (scores.probs + known_noise + posterior(scores.probs, labels).probs) / 3
     threshold = verdict.get("threshold", "auto")
-    unseen = {"unseen_probs": scores.unseen, "unseen_scale": scores.scale}
-    return Findings.from_probs(mixed, labels, threshold=threshold, **unseen), p_values
+    judged = Findings.from_probs(
+        mixed, labels, threshold=threshold, unseen_probs=scores.unseen, unseen_scale=scores.scale
+    )
+    return judged, p_values
 
 
 def _transition(run: RunFolder, size: int) -> Floats:
@@ -239,7 +241,9 @@ def _facts(
     if facts.get("copy_samples"):
         differ = facts["conflicting_copies"]
         labelled = f", {differ:,} of them with another label" if differ else ""
-        copies = f"{facts['copy_samples']:,} samples are the same or nearly the same as samples of the run{labelled}"
+        count = facts["copy_samples"]
+        they = "sample is" if count == 1 else "samples are"
+        copies = f"{count:,} {they} the same or nearly the same as samples of the run{labelled}"
         signals["leaks"] = copies
         sentences.append(copies)
     shift, shifts = _shift(run, findings, comparison, classes)

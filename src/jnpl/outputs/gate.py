@@ -68,8 +68,8 @@ def reasons(
 ) -> list[str]:
     """Return why the batch does not pass; none if it does.
 
-    With `fail_above`, the whole 90 % interval of the noise rate must lie above it. `new-issues` are labels that are very
-    unlikely to be right. Of clean batches at most one in 20 fails by each. Samples in the baseline do not count.
+    With `fail_above`, the whole 90 % interval of the noise rate must lie above it. `new-issues` are labels that are
+    very unlikely to be right. Of clean batches at most one in 20 fails by each. Samples in the baseline do not count.
     """
     lines, findings = [], batch.findings
     if fail_above is not None:

@@ -179,13 +179,12 @@ def _comparison(run: RunFolder) -> dict[str, Any] | None:
     """Return how checked samples compare with the run that judged them; None in other runs."""
     if (facts := run.comparison) is None:
         return None
-    names = ("id", "label", "run_id", "run_label")
-    copies = [{name: text.plain(copy.get(name, "")) for name in names} for copy in facts.get("copies", ())]
+    copies = [{name: text.plain(value) for name, value in copy.model_dump().items()} for copy in facts.copies]
     return {
-        "run": text.plain(facts.get("run", ""), 200),
-        "sentences": [text.plain(sentence, 400) for sentence in facts.get("sentences", ())],
+        "run": text.plain(facts.run, 200),
+        "sentences": [text.plain(sentence, 400) for sentence in facts.sentences],
         "copies": copies[: page_tables.MAX_PROBLEMS],
-        "far": [text.plain(sample.get("id", "")) for sample in facts.get("far", ())][: page_tables.MAX_PROBLEMS],
+        "far": [text.plain(sample.id) for sample in facts.far][: page_tables.MAX_PROBLEMS],
     }
 
 
