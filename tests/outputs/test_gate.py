@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -85,3 +86,11 @@ def test_sarif(batch, tmp_path):
     copy = next(result for result in run["results"] if result["partialFingerprints"]["jnplSample/v1"].endswith(":100"))
     assert copy["locations"][0]["physicalLocation"]["region"] == {"startLine": 102}
     assert copy["baselineState"] == "unchanged"
+
+
+def test_what_cannot_be_told_does_not_pass(batch):
+    alone = replace(batch, facts={**batch.facts, "compared": False})
+    assert len(gate.reasons(alone, None, ("new-issues",))) == 1
+    for name in ("leaks", "unknown-classes", "shift"):
+        with pytest.raises(InputError, match=f"--fail-on {name} cannot be told by the run .* keeps no vectors"):
+            gate.reasons(alone, None, (name,))

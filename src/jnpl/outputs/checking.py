@@ -107,7 +107,7 @@ def check_samples(
     source = replace(with_classes_of(model.classes, source), decided=None)
     embedded = embedded_as_run(run, source, options)
     file = run.reference_vectors
-    reference = Reference.load(file) if file.is_file() and embedded.kind == "vector" else None
+    reference = Reference.load(file) if file.exists() and embedded.kind == "vector" else None
     findings, unlikely = _judged(run, model, embedded, reference, seed)
     comparison = None if reference is None else compare(reference, embedded, seed)
     facts = _facts(run, findings, unlikely, comparison, len(model.classes))
@@ -223,6 +223,7 @@ def _facts(
     """Return what check.json says."""
     signals = {}
     facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_facts["noise_rate"]}
+    facts["compared"] = comparison is not None
     facts["unknown_classes"] = strange = _unknown_classes(findings, classes)
     sentences = [_about(each) for each in strange]
     if comparison is not None:

@@ -88,6 +88,9 @@ def reasons(
     issues = [str(findings.ids[at]) for at in new_issues(batch, baseline).tolist()]
     issues = [name for name in issues if name in alarming]
     for name in fail_on:
+        if name != "new-issues" and not batch.facts["compared"]:
+            reason = "it keeps no vectors of its samples"
+            raise InputError(f"--fail-on {name} cannot be told by the run {batch.facts['run']!r}: {reason}")
         if name == "new-issues" and issues:
             them = "label is" if len(issues) == 1 else "labels are"
             new = " and not in the baseline" if baseline else ""
