@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from jnpl import __version__
 from jnpl.data.source import UnreadableError
