@@ -1,6 +1,8 @@
 """`jnpl review` measured: a reviewer who knows the truth, a million findings, and kills.
 
     python benchmarks/review.py reviewer --data DIR [--seeds 3]   # wrong labels left after 100, 200, 300 decisions
+    python benchmarks/review.py learning --data DIR [--seeds 3]   # wrong labels found per 100 decisions, with Learn
+    python benchmarks/review.py copying --data DIR                # seconds from the last decision to the copy
     python benchmarks/review.py scale                             # 1,000,000 findings: times and memory
     python benchmarks/review.py kills [--times 20]                # SIGKILL in the middle of rapid decisions
     python benchmarks/review.py soak --data DIR [--minutes 30]    # five reviewers at once, Learn every 100 decisions
@@ -41,12 +43,17 @@ import numpy as np
 import pandas as pd
 
 from jnpl import Findings, noise
+from jnpl.cli.review import data_opener
 from jnpl.data.source import Source
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
+from jnpl.outputs.review.decisions import NewDecision
+from jnpl.outputs.review.review_session import ReviewSession
+from jnpl.outputs.review.samples import Samples
 from jnpl.outputs.run_source import open_run_data
+from jnpl.run_folder import RunFolder
 
 RESULTS = Path(__file__).parent / "results"
 FILE = "review.jsonl"
@@ -234,6 +241,108 @@ def _cleanlab(run: Path, true: Any, given: Any, seed: int) -> dict[str, Any]:
         wrong = (true != given)[order]
         found[method] = {str(mark): int(wrong[mark:].sum()) for mark in MARKS}
     return {"left": min(found.values(), key=lambda each: each["300"]), **found}
+
+
+# What Learn is worth, and the way to the corrected copy
+
+KINDS = {
+    "flowers, 10 % at random": (0.1, "symmetric"),
+    "flowers, 30 % at random": (0.3, "symmetric"),
+    "flowers, 30 % in pairs of classes": (0.3, "pair"),
+    "reviews by a rule, 28 %": (0.28, "rule"),
+}
+ORDERS = {
+    "order": "as listed",
+    "learn": "Learn after every 50",
+    "uncertain": "the least certain first, Learn after every 50",
+}
+BATCH = 50  # decisions
+
+
+def learning(args: argparse.Namespace) -> None:
+    """Count the wrong labels among the first 100, 200 and 300 decisions of a reviewer who knows the truth."""
+    for seed in range(args.seeds):
+        for title, (rate, kind) in KINDS.items():
+            if f"learning/{title}/{seed}" in results.read(args.out / FILE):
+                continue
+            with TemporaryDirectory() as place:
+                run, true = _noisy_run(Path(place), args.data, rate, kind, seed)
+                found = {how: _found(Path(shutil.copytree(run, f"{run}-{how}")), true, how) for how in ORDERS}
+            print(title, seed, json.dumps(found), flush=True)
+            results.add(args.out / FILE, {"name": f"learning/{title}/{seed}", "results": found})
+
+
+def _noisy_run(place: Path, data: Path, rate: float, kind: str, seed: int) -> tuple[Path, Any]:
+    """Run `jnpl find` on labels of one kind; returns the run folder and the true class numbers of its samples."""
+    if kind == "rule":
+        frame = pd.read_csv(data / "yelp-weak.csv.gz").sample(3000, random_state=seed, ignore_index=True)
+        true, more = frame.pop("truth").to_numpy(), ["--label-column", "label"]
+    else:
+        with tarfile.open(data / "flowers.tar") as archive:
+            archive.extractall(place, filter="data")
+        files = sorted((place / "flowers").glob("*/*"))
+        classes = sorted({file.parent.name for file in files})
+        true = np.array([classes.index(file.parent.name) for file in files])
+        make = noise.symmetric if kind == "symmetric" else noise.pair_flip
+        given = make(true, rate, len(classes), seed=seed)
+        names = [str(file.relative_to(place)) for file in files]
+        frame, more = pd.DataFrame({"file": names, "label": [classes[at] for at in given]}), ["--image-column", "file"]
+    frame.to_csv(place / "data.csv", index=False)
+    command = [sys.executable, "-m", "jnpl", "find", str(place / "data.csv"), "-o", str(place / "run"), *more]
+    subprocess.run([*command, "--seed", str(seed), "--json"], check=True, capture_output=True)
+    return place / "run", true
+
+
+def _found(folder: Path, true: Any, how: str) -> dict[str, int]:
+    """Return how many wrong labels are among the first decisions."""
+    run, found, wrong = RunFolder(folder), dict[str, int](), 0
+    samples = Samples(run, *data_opener(run, None, trust_code=False))
+    samples.start()
+    if samples.wait(600) is None:
+        raise RuntimeError(samples.problem)
+    session, given = ReviewSession(run, samples), run.findings.given_labels
+    undecided = np.ones(len(true), bool)
+    while (done := int((~undecided).sum())) < MARKS[-1]:
+        findings = session.ranking.findings
+        key = np.abs(findings.label_quality - 0.5) if how == "uncertain" else findings.label_quality
+        order = np.lexsort((key, ~findings.is_label_issue if how != "uncertain" else np.zeros(len(key))))
+        chosen = order[undecided[order]][:BATCH].tolist()
+        made = [NewDecision(at, "relabel", int(true[at]), 0) for at in chosen]
+        session.decide(made, reviewer="r", tab="t")
+        undecided[chosen] = False
+        wrong += int((true[chosen] != given[chosen]).sum())
+        if done + BATCH in MARKS:
+            found[str(done + BATCH)] = wrong
+        if how != "order" and done + BATCH < MARKS[-1]:
+            session.learn()
+            while (state := session.status()["learning"])["state"] == "running":
+                time.sleep(0.1)
+            if state["state"] == "failed":
+                raise RuntimeError(state)
+    session.close()
+    return found
+
+
+def copying(args: argparse.Namespace) -> None:
+    """Time the way from the last decision about flowers, 20 % of them with a wrong label, to the corrected copy."""
+    found: dict[str, list[float]] = {"labels": [], "images": []}
+    with TemporaryDirectory() as place:
+        run, true = _noisy_run(Path(place), args.data, 0.2, "symmetric", 0)
+        with served(run) as (_, port):
+            client = Client(port)
+            items = client.json("/api/list?limit=200&decided=no")["items"]
+            for number in range(2 * args.seeds):
+                at = items[number]["position"]
+                made = {"position": at, "action": "relabel", "label": int(true[at]), "seen": 0}
+                began = time.perf_counter()
+                client.json("/api/decide", {"tab": "t", "reviewer": "r", "decisions": [made]})
+                what = ("labels", "images")[number % 2]
+                more = ["--copy", f"{place}/copy{number}"] if what == "images" else []
+                command = [sys.executable, "-m", "jnpl", "apply", str(run), "-o", f"{place}/{number}.csv", *more]
+                subprocess.run(command, check=True, capture_output=True, cwd=place)
+                found[what].append(round(time.perf_counter() - began, 2))
+    results.add(args.out / FILE, {"name": "copying", "results": found | {"samples": len(true)}})
+    print(json.dumps(found))
 
 
 # A million findings
@@ -468,6 +577,28 @@ def _use(pid: int) -> dict[str, float]:
 # The page
 
 
+def _of_decisions(found: dict[str, Any]) -> dict[str, str]:
+    """Return the parts on what Learn is worth, and on the way to the corrected copy."""
+    parts: dict[str, str] = {}
+    kinds = {title: [found[name] for name in found if name.startswith(f"learning/{title}/")] for title in KINDS}
+    if any(kinds.values()):
+        rows = [["labels", "seeds", "order", *(f"wrong in {mark}" for mark in MARKS)]]
+        for title, each in kinds.items():
+            for how, words in ORDERS.items() if each else ():
+                shares = (spread([one[how][str(mark)] for one in each], 1) for mark in MARKS)
+                rows.append([title, str(len(each)), words, *shares])
+        parts["learning"] = markdown_table(rows)
+    if "copying" in found:
+        each = found["copying"]
+        labels, images = (np.median(each[what]) for what in ("labels", "images"))
+        parts["copying"] = (
+            f"From the last decision to the corrected labels of {each['samples']:,} photographs: {labels:.1f} s, with "
+            f"a corrected copy of the photographs {images:.1f} s (medians of {len(each['images'])}, from the press of "
+            "the key to the end of `jnpl apply`)."
+        )
+    return parts
+
+
 def tables(folder: Path) -> dict[str, str]:
     """Return the generated parts of docs/review.md by name."""
     found = {name: line["results"] for name, line in results.read(folder / FILE).items()}
@@ -495,6 +626,7 @@ def tables(folder: Path) -> dict[str, str]:
             f"One press of Learn took {np.median(learning):.1f} s (median). The true number of wrong "
             f"labels lay inside the printed interval on {sum(inside)} of {len(inside)} pages."
         )
+    parts |= _of_decisions(found)
     if "scale" in found:
         each = found["scale"]
         rows = [["1,000,000 findings", "median", "largest"]]
@@ -541,8 +673,8 @@ def write_page(folder: Path) -> None:
 def main() -> int:
     """Run one part of the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("reviewer", "scale", "kills", "soak", "page"))
-    parser.add_argument("--data", type=Path, help="folder of flowers.tar")
+    parser.add_argument("part", choices=("reviewer", "learning", "copying", "scale", "kills", "soak", "page"))
+    parser.add_argument("--data", type=Path, help="folder of flowers.tar and yelp-weak.csv.gz")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--steps", type=int, default=200, help="decisions in `scale`")
@@ -552,12 +684,13 @@ def main() -> int:
     parser.add_argument("--pace", type=float, default=2.0, help="seconds between two decisions of a reviewer")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     args = parser.parse_args()
-    if args.part in ("reviewer", "soak") and args.data is None:
+    if args.part in ("reviewer", "soak", "learning", "copying") and args.data is None:
         parser.error("--data DIR is needed")
     if args.part == "page":
         write_page(args.out)
     else:
-        {"reviewer": reviewer, "scale": scale, "kills": kills, "soak": soak}[args.part](args)
+        parts = {"reviewer": reviewer, "learning": learning, "copying": copying, "scale": scale}
+        (parts | {"kills": kills, "soak": soak})[args.part](args)
     return 0
 
 

@@ -91,7 +91,7 @@ class UsualCells:
                 off = [np.abs(values - each["mean"].to_numpy()) / each["std"].to_numpy() for each in (ours, theirs)]
                 scores[:, at] = np.nan_to_num(off[0] - off[1], nan=0.0)
             else:
-                place = usual.columns.get_indexer(cells.astype(str))
+                place = usual.columns.get_indexer(pd.Index(cells.astype(str)))
                 share = [np.nan_to_num(each.to_numpy())[np.arange(len(rows)), place] for each in (ours, theirs)]
                 scores[:, at] = _CATEGORY * (share[1] - share[0])
         return scores
@@ -103,7 +103,7 @@ class UsualCells:
             if usual is None or label not in usual.index:
                 texts.append("")
             elif list(usual.columns) == ["mean", "std"]:
-                mean = float(usual.loc[label, "mean"])
+                mean = float(usual["mean"].to_dict()[label])
                 texts.append("" if np.isnan(mean) else f"{mean:.4g}")
             else:
                 texts.append(str(usual.loc[label].idxmax()))

@@ -85,6 +85,12 @@ class ReviewSession:
         sentence = noise_sentence(noise, str(self._run.path))
         return f"{sentence[0].upper()}{sentence[1:]}."
 
+    @property
+    def ranking(self) -> Ranking:
+        """The ranking that counts now."""
+        self._sync()
+        return self._ranking
+
     # State
 
     def _sync(self) -> None:
