@@ -1,9 +1,10 @@
 """The parts of docs/review.md that are written from stored results."""
 
-import review
+from tests.helpers.scripts import load_script
 
 
 def test_what_learn_is_worth_and_the_way_to_the_copy():
+    review = load_script("benchmarks/review.py")
     title = next(iter(review.KINDS))
     each = {how: {"100": 90 + at, "200": 150, "300": 190} for at, how in enumerate(review.ORDERS)}
     found = {f"learning/{title}/{seed}": each for seed in (0, 1)}
