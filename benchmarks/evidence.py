@@ -390,7 +390,7 @@ def stored(path: Path) -> dict[tuple[str, str], Runs]:
 
 def mean(runs: Runs, row: str, key: str) -> float | None:
     """Return the mean over the seeds of a figure, None where there is none."""
-    values = [run[key] for run in runs.get(row, []) if run.get(key) is not None]
+    values = [run[key] for run in runs.get(row, []) if run.get(key) == run.get(key) is not None]  # nan: withheld
     return float(np.mean(values)) if values else None
 
 
@@ -407,7 +407,9 @@ def table(found: dict[tuple[str, str], Runs]) -> str:
         for key, form in (("f1", ".2f"), ("rate", ".1%"), ("cpu_seconds", ".1f")):
             for row in ("jnpl", "lr"):
                 value = None if key == "rate" and truth in POOLS else mean(runs, row, key)
-                pairs.append("-" if value is None else format(value, form))
+                pairs.append(
+                    format(value, form) if value is not None else "withheld" if key == "rate" and truth == "" else "-"
+                )
         rows.append([TITLES[column, truth], f"{first['wrong'] / first['samples']:.1%}", *shown, *pairs])
     return markdown_table(rows)
 
