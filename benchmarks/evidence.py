@@ -341,27 +341,26 @@ def fill(path: Path, column: str, seed: int, args: argparse.Namespace) -> None:
 
 
 TITLES = {  # column, truth -> what it is
-    ("cifar10-test/published", "raters"): "CIFAR-10 test images, published labels; wrong: most of 51 people disagree",
-    ("cifar10-test/published", "checked"): "275 of them, checked by five people",
-    ("cifar10-test-224/published", "raters"): "CIFAR-10 test images as above, embedded at 224 pixels",
-    ("cifar10-test-224/published", "checked"): "275 of them, checked by five people",
-    ("cifar100-all/published", "checked"): "CIFAR-100, published labels; images checked by five people",
-    ("imdb-minilm/published", "checked"): "IMDB, published labels; reviews checked by five people",
-    ("imdb-tfidf/published", "checked"): "IMDB, published labels, TF-IDF; reviews checked by five people",
-    ("cifar10/worse", ""): "CIFAR-10N worse, labels by people",
-    ("cifar10/aggre", ""): "CIFAR-10N aggregate, labels by people",
-    ("cifar100/human", ""): "CIFAR-100N, labels by people",
-    ("agnews-minilm/weak", ""): "news, labels by keyword rules",
-    ("yelp-minilm/weak", ""): "restaurant reviews, labels by rules",
-    ("flowers-160/symm20", ""): "flowers, any other class put in",
-    ("flowers-160/asymm20", ""): "flowers, the next class put in",
-    ("trec6-minilm/symm20", ""): "questions, any other class put in",
-    ("satimage/symm20", ""): "satimage (table), any other class put in",
-    ("satimage/pair20", ""): "satimage (table), the next class put in",
-    ("letter/symm20", ""): "letter (table), any other class put in",
-    ("letter/pair20", ""): "letter (table), the next class put in",
-    ("magic/symm20", ""): "magic (table), the other class put in",
-    ("magic/pair20", ""): "magic (table), the other class put in",
+    ("cifar10-test/published", "raters"): "CIFAR-10 test, by 51 raters",
+    ("cifar10-test/published", "checked"): "CIFAR-10 test, checked",
+    ("cifar10-test-224/published", "raters"): "CIFAR-10 test, by 51 raters, at 224 pixels",
+    ("cifar10-test-224/published", "checked"): "CIFAR-10 test, checked, at 224 pixels",
+    ("cifar100-all/published", "checked"): "CIFAR-100, checked",
+    ("imdb-minilm/published", "checked"): "IMDB, checked",
+    ("imdb-tfidf/published", "checked"): "IMDB (TF-IDF), checked",
+    ("cifar10/worse", ""): "CIFAR-10N worse, by people",
+    ("cifar10/aggre", ""): "CIFAR-10N aggregate, by people",
+    ("cifar100/human", ""): "CIFAR-100N, by people",
+    ("agnews-minilm/weak", ""): "news, by rules",
+    ("yelp-minilm/weak", ""): "restaurants, by rules",
+    ("flowers-160/symm20", ""): "flowers, any class",
+    ("flowers-160/asymm20", ""): "flowers, next class",
+    ("trec6-minilm/symm20", ""): "questions, any class",
+    ("satimage/symm20", ""): "satimage, any class",
+    ("satimage/pair20", ""): "satimage, next class",
+    ("letter/symm20", ""): "letter, any class",
+    ("letter/pair20", ""): "letter, next class",
+    ("magic/symm20", ""): "magic, other class",
 }
 SHOWN = {
     "jnpl": "`jnpl find`",
@@ -396,21 +395,18 @@ def mean(runs: Runs, row: str, key: str) -> float | None:
 
 def table(found: dict[tuple[str, str], Runs]) -> str:
     """Return the table of docs/quality.md."""
-    head = ["data", "wrong", *(f"AP {name}" for name in ("jnpl", "LR", "trees", "margin", "kNN", "logit margin"))]
-    rows = [[*head, "F1 jnpl", "F1 LR", "share jnpl", "share LR", "s jnpl", "s LR"]]
+    head = ["data", "wrong", *("jnpl", "LR", "trees", "margin", "kNN", "logit margin")]
+    rows = [[*head, "F1: jnpl / LR", "share: jnpl / LR", "s: jnpl / LR"]]
     for (column, truth), runs in found.items():
         first = runs["jnpl"][0]
         aps = [mean(runs, row, "ap") for row in SHOWN]
         best = max(value for value in aps if value is not None)
         shown = ["-" if ap is None else f"**{ap:.3f}**" if ap == best else f"{ap:.3f}" for ap in aps]
-        pairs = []
         for key, form in (("f1", ".2f"), ("rate", ".1%"), ("cpu_seconds", ".1f")):
-            for row in ("jnpl", "lr"):
-                value = None if key == "rate" and truth in POOLS else mean(runs, row, key)
-                pairs.append(
-                    format(value, form) if value is not None else "withheld" if key == "rate" and truth == "" else "-"
-                )
-        rows.append([TITLES[column, truth], f"{first['wrong'] / first['samples']:.1%}", *shown, *pairs])
+            values = [mean(runs, row, key) for row in ("jnpl", "lr")]
+            texts = [("withheld" if value is None else format(value, form)) for value in values]
+            shown.append("-" if key == "rate" and truth in POOLS else " / ".join(texts))
+        rows.append([TITLES[column, truth], f"{first['wrong'] / first['samples']:.1%}", *shown])
     return markdown_table(rows)
 
 
@@ -422,9 +418,9 @@ def leads(found: dict[tuple[str, str], Runs]) -> str:
         ahead = max(others, key=lambda row: others[row])
         gap = (mean(runs, "jnpl", "ap") or 0.0) - others[ahead]
         if gap < 0:
-            behind.append(f"- {TITLES[key]}: {gap:+.3f} to {SHOWN[ahead]}")
+            behind.append(f"{TITLES[key]} ({gap:+.3f} to {SHOWN[ahead]})")
     first = f"`jnpl find` ranks best in {len(found) - len(behind)} of {len(found)} rows."
-    return "\n".join([first + (" Where it does not (AP):\n" if behind else ""), *behind])
+    return f"{first} It is behind in {'; '.join(behind)}." if behind else first
 
 
 def disputed(found: dict[tuple[str, str], Runs]) -> str:
