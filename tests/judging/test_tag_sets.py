@@ -1,7 +1,5 @@
 """Findings whose labels are sets of tags."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.analysis.problems import problems
+from jnpl.analysis.problems import Problems, problems
+from jnpl.analysis.short_vectors import ShortVectors
 from jnpl.analysis.sure_samples import evidence
-from jnpl.data.source import UnreadableError
+from jnpl.data.source import Inputs, Kind, Source, UnreadableError
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
     import pandas as pd
-
-    from jnpl.analysis.problems import Problems
-    from jnpl.analysis.short_vectors import ShortVectors
-    from jnpl.data.source import Inputs, Kind, Source
-    from jnpl.judging.findings import Findings
 
 MAX_SUSPECTS = 2000  # shown with pictures or texts
 MAX_OUTLIERS = 50

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.analysis.problems import common_samples
+from jnpl.data.source import Labels, Source
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from jnpl.data.source import Labels, Source
 
 _SURE = 0.99  # share of the labels that a column predicts
 _BEYOND = 0.1  # part of the error of the largest class that may be left

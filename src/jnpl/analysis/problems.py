@@ -1,23 +1,19 @@
 """Problems of a data set that show before training: duplicates, outliers, unreadable samples, tiny classes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jnpl.analysis.neighbours import Neighbours, embeddings, neighbours
 from jnpl.analysis.short_vectors import ShortVectors
+from jnpl.data.source import Inputs, Labels, Source
 from jnpl.data.tags import by_tag_set
 from jnpl.internal.progress import part_of
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Inputs, Labels, Source
 
 MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; all are counted
 MOST_OF_A_GROUP = 100  # ids to list

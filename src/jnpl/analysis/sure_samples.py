@@ -1,17 +1,13 @@
 """Samples that surely have a class, to compare a suspect with: the nearest ones by its vector."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.analysis.short_vectors import mean_views
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
+from jnpl.data.source import Source
+from jnpl.judging.findings import Findings
 from jnpl.judging.tag_sets import TagSetFindings
 
 _POOL = 1000  # surest samples of a class among which the nearest are searched for

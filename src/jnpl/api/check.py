@@ -1,7 +1,5 @@
 """`check`: new labelled samples, judged by a finished run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

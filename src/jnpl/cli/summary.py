@@ -1,9 +1,7 @@
 """The summary that `jnpl find` and `jnpl train` print at the end."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -13,13 +11,11 @@ from rich.text import Text
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
 from jnpl.judging.caveats import noise_sentence
+from jnpl.judging.findings import Findings
 from jnpl.judging.groups import sentences
 from jnpl.outputs.report.page_tables import confused_pairs
 from jnpl.outputs.review.reviewed_labels import reviewed_run
-
-if TYPE_CHECKING:
-    from jnpl.judging.findings import Findings
-    from jnpl.run_folder import RunFolder
+from jnpl.run_folder import RunFolder
 
 SUSPECT_COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
 _PAIRS = 5

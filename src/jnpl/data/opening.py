@@ -9,25 +9,22 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jnpl.data.datasets import DATASETS, import_loader
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
+from jnpl.data.sources.user_embedding import Embed
 from jnpl.data.spellings import common_spellings, spelling_key, warning, with_spellings
 from jnpl.data.split import with_test
 from jnpl.data.tags import checked_tags
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jnpl.data.sources.user_embedding import Embed
 
 HUB = "hf:"
 _OF_ALL = ("labels", "merge_classes", "one_class", "seed")  # options that every form of data takes

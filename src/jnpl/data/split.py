@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jnpl.data.source import Array, Labels, Source
 from jnpl.data.tags import Tags, with_names
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from jnpl.data.source import Array, Labels, Source
 
 _NAME = "split"
 _PARTS = {

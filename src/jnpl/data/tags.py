@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.source import Source
 from jnpl.data.spellings import spelling_key
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
@@ -17,8 +18,6 @@ from jnpl.internal.tables import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from jnpl.data.source import Source
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -18,18 +18,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.source import Array
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, replacing, write_text
 from jnpl.internal.json_files import parse_json, read_json
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Array
 
 BLOCK = 512  # samples
 _FORMAT = 2

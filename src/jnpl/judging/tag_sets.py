@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.data.tags import tags_of_lists
 from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy.typing as npt
-
-    from jnpl.judging.noise_model import Interval
-    from jnpl.judging.tag_findings import Mask, TagFindings
+from jnpl.judging.noise_model import Interval
+from jnpl.judging.tag_findings import Mask, TagFindings
 
 MARGIN = 0.1  # by which a correction must be likelier than what is given, to be made without a person
 _MIN_FACTOR = 0.25  # by which the odds of a wrong tag are lowered at most

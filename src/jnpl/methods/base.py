@@ -1,22 +1,18 @@
 """The contract between the training loop and a method."""
 
-from __future__ import annotations
-
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jnpl.data.loading.augment import View
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.settings import MethodSettings
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.augment import View
-    from jnpl.data.loading.batches import Batch
 
 __all__ = [
     "Method",

@@ -1,16 +1,10 @@
 """Co-teaching: two networks, each trained on the samples with small loss under the other."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput
 from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, mean_of
 from jnpl.methods.two_networks import log_mean_prediction
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class CoTeaching(SmallLoss):

@@ -1,20 +1,14 @@
 """Co-teaching+: Co-teaching on the samples whose predictions differ between the two networks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.small_loss import SmallLossSettings, keep_count, keep_share, own_part, smallest
 from jnpl.methods.two_networks import log_mean_prediction
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class CoTeachingPlus(CoTeaching):

@@ -1,19 +1,13 @@
 """CORES2: confidence regularisation, and a sieve that drops labels less likely than the average class."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _TINY = 1e-8  # added to probabilities, as in the authors' code: bounds the regulariser
 _WARM_UP, _RAMP, _SIEVE = 0.1, 0.3, 0.31  # shares of the epochs: the paper's 10, 30 and 31 of 100

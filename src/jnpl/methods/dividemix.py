@@ -1,10 +1,7 @@
 """DivideMix: two networks divide the samples by their losses, and train each other in the manner of MixMatch."""
 
-from __future__ import annotations
-
 import math
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import MethodSettings, StepOutput, Task, TrainingSetView, draw_mixup
 from jnpl.methods.joint_optim import entropy, log_mean
 from jnpl.methods.two_networks import TwoNetworks, log_mean_prediction
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _WARM_UP = 1 / 30  # share of the epochs: the paper's 10 of 300
 _SEED = 0  # of the mixture's start by k-means

@@ -1,18 +1,12 @@
 """ELR: early-learning regularisation, which holds predictions near their own moving average."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, gather_labels
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _EDGE = 1e-4  # predictions stay this far from 0 and 1
 

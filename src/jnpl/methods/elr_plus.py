@@ -1,22 +1,17 @@
 """ELR+: ELR with two networks, targets from the other one's averaged weights, and mixup."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import MethodSettings, StepCount, StepOutput, Task, draw_mixup, frozen_copy
 from jnpl.methods.elr import clamped_probs, early_learning, moved_targets, target_quality
 from jnpl.methods.two_networks import TwoNetworks, log_mean_prediction
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 def rise(step: int, length: int) -> float:

@@ -6,10 +6,11 @@ reinforce arbitrary early predictions (`pl_start`), and both can lose classes (`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.losses.collapse_guard import CollapseGuard
 from jnpl.losses.epoch_counts import EpochCounts
@@ -17,9 +18,6 @@ from jnpl.losses.warm_up import WarmUp
 from jnpl.methods.base import StepOutput, Task, TrainingSetView
 from jnpl.methods.jnpl import JNPL
 from jnpl.methods.refinement import REFINE, Refinement
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _FADES = (
     "how that cross-entropy fades: agreement: with the recall of the given labels in the last epoch; a number: in a "

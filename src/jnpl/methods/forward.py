@@ -1,20 +1,16 @@
 """Forward correction: the loss passes predictions through the transition matrix of the noise."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 Matrix = tuple[tuple[float, ...], ...]
 

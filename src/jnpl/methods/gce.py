@@ -1,18 +1,12 @@
 """Generalized cross-entropy: a loss between cross-entropy and mean absolute error."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class GCE(Method):

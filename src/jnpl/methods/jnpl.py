@@ -6,18 +6,16 @@ are functions of `jnpl.losses.functional`. What this package does otherwise in s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import class_weights, even_weights
 from jnpl.losses.modules import JNPLLoss
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class Terms(NamedTuple):

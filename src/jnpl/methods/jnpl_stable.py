@@ -1,21 +1,17 @@
 """JNPL with a PL+ that keeps all classes: NL until they have emerged, then NL+ and a balanced PL+ (docs/pl-plus.md)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.losses.collapse_guard import loses_classes
 from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.methods.base import Task, TrainingSetView
 from jnpl.methods.jnpl import JNPL, Terms
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class JNPLStable(JNPL):

@@ -1,20 +1,14 @@
 """JoCoR: two networks with a joint loss that rewards agreement, trained on the samples of small loss."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
 from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, mean_of
 from jnpl.methods.two_networks import log_mean_prediction
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:

@@ -1,21 +1,17 @@
 """Joint-Optim: predictions of a network trained at a high learning rate replace the labels."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _UPDATE_FROM = 0.35  # share of the stage: the paper's 70 of 200 epochs
 

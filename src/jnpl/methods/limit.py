@@ -1,19 +1,15 @@
 """LIMIT: a classifier trained on gradients that a second network predicts, without access to the labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, gather_labels
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 def predicted_gradient(logits: Tensor, q_logits: Tensor) -> Tensor:

@@ -1,9 +1,7 @@
 """M-correction: mixup with targets corrected by a Beta mixture of the losses."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -11,12 +9,10 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods import beta_mixture
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, draw_mixup
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 def class_balance(log_probs: Tensor) -> Tensor:

@@ -1,20 +1,16 @@
 """MetaCleaner (reconstruction): weighted mean features of samples that share a given label."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 from jnpl.models.penultimate import head_of, with_features
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class MetaCleaner(Method):

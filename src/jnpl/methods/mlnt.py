@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.losses.argument_checks import check_logits
@@ -26,9 +27,6 @@ from jnpl.methods.base import (
     gather_labels,
 )
 from jnpl.models.penultimate import head_of, with_features
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class MLNT(Method):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.errors import InputError
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import class_weights
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _NL, _SELNL, _SELPL = range(3)
 _FLOOR = 1e-5  # smallest 1 - p in the released code

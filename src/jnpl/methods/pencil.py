@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, gather_labels
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _CE, _LABELS, _CLASSIFY = range(3)
 _START = 10.0  # the paper's K: label distributions start as softmax(K e_y)

@@ -1,18 +1,14 @@
 """Methods that are a loss on the given labels and nothing else: one network, one stage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class PlainLoss(Method):

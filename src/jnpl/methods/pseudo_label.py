@@ -1,19 +1,15 @@
 """Training of a fresh network on kept labels and pseudo-labels, the second part of `jnpl train`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, StepOutput, Task
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class Targets(NamedTuple):

@@ -4,13 +4,12 @@ The method of `jnpl find` on embeddings. It is not the paper's: PL+ would rank w
 sets measured (docs/pl-plus.md), and a second stage that learns soft targets judges labels better than the first.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import class_weights, even_weights
 from jnpl.losses.epoch_counts import EpochCounts
@@ -19,9 +18,6 @@ from jnpl.losses.warm_up import WarmUp
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, gather_labels
 from jnpl.methods.extended_jnpl import CrossEntropyFade
 from jnpl.methods.refinement import REFINE, Refinement
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _TINY = 1e-30  # against the logarithm of 0
 

@@ -1,20 +1,16 @@
 """Selection of small-loss samples for two networks: the common part of Co-teaching, Co-teaching+ and JoCoR."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import MethodSettings, Task
 from jnpl.methods.two_networks import TwoNetworks
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 class SmallLossSettings(MethodSettings):

@@ -1,18 +1,12 @@
 """SOP: sparse over-parameterisation, which learns the wrong part of every label as u^2 y - v^2 (1 - y)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jnpl.data.loading.batches import Batch
 from jnpl.methods.base import Method, MethodSettings, ParameterGroup, StepOutput, Task, gather_labels
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 _EDGE = 1e-4  # smallest adjusted prediction
 _START = 1e-8  # deviation of the first u and v: at 0 they would have no gradient

@@ -1,19 +1,13 @@
 """SOP+: SOP with agreement between a weak and a strong view, and balanced classes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
 from jnpl.methods.base import StepOutput, Task
 from jnpl.methods.joint_optim import log_mean
 from jnpl.methods.sop import SOP, SOPSettings
-
-if TYPE_CHECKING:
-    from jnpl.data.loading.batches import Batch
 
 
 def consistency(weak: Tensor, strong: Tensor) -> Tensor:

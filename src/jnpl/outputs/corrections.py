@@ -16,11 +16,10 @@ from jnpl.data.label_files import LabelRows, WithoutLabel, place_labels
 from jnpl.data.tags import separator_for
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import suffix_of, table_writer
-from jnpl.judging.tag_sets import MARGIN, TagSetFindings
+from jnpl.judging.findings import Findings
+from jnpl.judging.tag_sets import MARGIN, TagSetFindings, TagSets
 
 if TYPE_CHECKING:
-    from jnpl.judging.findings import Findings
-    from jnpl.judging.tag_sets import TagSets
     from jnpl.run_folder import LabelledSample
 
 Labels: TypeAlias = npt.NDArray[np.int64]

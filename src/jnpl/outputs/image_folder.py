@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import unicodedata
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -21,8 +22,6 @@ from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import abandoned_drafts, draft_of, make_folder, original, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jnpl.judging.findings import Findings
     from jnpl.outputs.corrections import CorrectedLabels
     from jnpl.run_folder import RunFolder

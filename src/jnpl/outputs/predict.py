@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from jnpl.data.new_data import NewData
 from jnpl.data.tags import separator_for
 from jnpl.internal.tables import suffix_of, table_writer
 
 if TYPE_CHECKING:
-    from jnpl.data.new_data import NewData
     from jnpl.outputs.saved_model import Part, SavedModel
 
 NO_CLASS = -2  # in `NewData.labels`: a label that the model was not trained on

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.options import OpenOptions
-from jnpl.data.sources.boxes import label_file, read_boxes, read_coco_file, read_label_lines, with_class
+from jnpl.data.source import Array, Labels
+from jnpl.data.sources.boxes import Boxes, label_file, read_boxes, read_coco_file, read_label_lines, with_class
 from jnpl.data.spellings import spelling_key
 from jnpl.data.tags import SEPARATORS, YES, separator_for
 from jnpl.internal.errors import InputError
@@ -23,14 +25,10 @@ from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import data_suffix, is_missing, load_parquet, load_table, require_columns, save_parquet
 from jnpl.outputs.image_folder import new_folder
 from jnpl.outputs.output_paths import refuse_target
+from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jnpl.data.source import Array, Labels
-    from jnpl.data.sources.boxes import Boxes
     from jnpl.outputs.corrections import CorrectedLabels
-    from jnpl.run_folder import RunFolder
 
 
 def same_form_writer(

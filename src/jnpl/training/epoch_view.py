@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.loading.feed import Feed
 from jnpl.data.source import Source
 from jnpl.judging import scoring
 from jnpl.recipes.schema import Judging
 from jnpl.training.evaluation import TrainingSet, accuracy, source_probabilities
+from jnpl.training.learner import Learner
+from jnpl.training.phases import Phase
 
 if TYPE_CHECKING:
-    from jnpl.data.loading.feed import Feed
     from jnpl.judging.ledger import Ledger
-    from jnpl.training.learner import Learner
-    from jnpl.training.phases import Phase
     from jnpl.training.records import SampleRecords
 
 

@@ -11,19 +11,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from jnpl.data.loading.augment import Transform
+from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import prepare
 from jnpl.data.source import Source
 from jnpl.internal.allocator import scratch_zeros
 from jnpl.judging.posterior import posterior
+from jnpl.methods.base import Method
 from jnpl.training.processes import gather_objects, share_buffers
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from jnpl.data.loading.augment import Transform
-    from jnpl.data.loading.feed import Feed
     from jnpl.judging.ledger import Ledger
-    from jnpl.methods.base import Method
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]

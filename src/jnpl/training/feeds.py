@@ -17,11 +17,10 @@ from jnpl.data.source import Source
 from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.internal.errors import InputError
 from jnpl.models.build import FINETUNE
+from jnpl.recipes.schema import Recipe
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-    from jnpl.recipes.schema import Recipe
 
 
 class Feeds(NamedTuple):

@@ -1,12 +1,10 @@
 """Fine-tuning: a head is trained on the cached embeddings, then head and backbone together, with the same losses."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors.torch import save
 
@@ -20,9 +18,7 @@ from jnpl.internal.files import make_folder, replacing
 from jnpl.models.build import FINETUNE
 from jnpl.recipes.load import FINETUNE_RECIPE, load_default_recipe
 from jnpl.recipes.schema import Recipe
-
-if TYPE_CHECKING:
-    from jnpl.training.run_results import TrainedModel
+from jnpl.training.run_results import TrainedModel
 
 
 def backbone_to_finetune(embedded: Source) -> ImageBackbone:

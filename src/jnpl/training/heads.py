@@ -15,17 +15,17 @@ import torch
 from torch import nn
 
 from jnpl.data.loading.augment import EmbeddingViews
+from jnpl.data.loading.feed import Feed
 from jnpl.internal.errors import LearningError
+from jnpl.models.head_matrix import HeadMatrix
+from jnpl.training.loop import LoopCallback, Position
+from jnpl.training.phases import Phase
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from jnpl.data.loading.feed import Feed
     from jnpl.methods.base import Method
-    from jnpl.models.head_matrix import HeadMatrix
     from jnpl.recipes.schema import Recipe, Training
-    from jnpl.training.loop import LoopCallback, Position
-    from jnpl.training.phases import Phase
     from jnpl.training.records import SampleRecords
 
 _BLOCK = 1024  # samples

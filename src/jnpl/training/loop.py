@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from jnpl.data.loading.batches import Batch
+from jnpl.data.loading.feed import Feed
 from jnpl.internal.errors import LearningError
 from jnpl.training.processes import total
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from jnpl.data.loading.batches import Batch
-    from jnpl.data.loading.feed import Feed
     from jnpl.methods.base import Method, StepOutput
     from jnpl.recipes.schema import Training
     from jnpl.training.records import SampleRecords

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
+from jnpl.data.loading.batches import Batch
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from jnpl.data.loading.batches import Batch
     from jnpl.recipes.schema import Engine
 
 WAIT = timedelta(minutes=30)  # for other machines, and for the other processes while one of them works alone

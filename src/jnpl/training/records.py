@@ -11,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from jnpl.data.loading.batches import Batch
 from jnpl.judging.ledger import Ledger
+from jnpl.judging.margins import Margins
+from jnpl.methods.base import StepOutput
 from jnpl.training.processes import gather
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-    from jnpl.data.loading.batches import Batch
-    from jnpl.judging.margins import Margins
-    from jnpl.methods.base import StepOutput
 
 
 @dataclass

@@ -12,16 +12,16 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from jnpl.data.loading.augment import Transform
 from jnpl.data.source import Source
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.json_files import digest_of
 from jnpl.judging import metrics
 from jnpl.judging.findings import Findings
+from jnpl.judging.tag_findings import TagFindings
 from jnpl.training.phases import Phase, same_network
 
 if TYPE_CHECKING:
-    from jnpl.data.loading.augment import Transform
-    from jnpl.judging.tag_findings import TagFindings
     from jnpl.run_folder import RunFolder
 
 

@@ -1,13 +1,11 @@
 """Everything that changes while a run trains, and how it is put into a checkpoint and taken out again."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -27,11 +25,9 @@ from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import Position
 from jnpl.training.phases import Phase
 from jnpl.training.processes import gather_objects
+from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunNotes
-
-if TYPE_CHECKING:
-    from jnpl.training.records import SampleRecords
-    from jnpl.training.run_setup import RunSetup
+from jnpl.training.run_setup import RunSetup
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """Order, filters and pairs."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

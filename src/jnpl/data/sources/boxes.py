@@ -5,28 +5,23 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import os
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from jnpl.data.source import Inputs, Source, UnreadableError
+from jnpl.data.source import Array, Inputs, Kind, Labels, Source, UnreadableError
 from jnpl.data.sources.folder import walk
 from jnpl.data.sources.images import ImageFiles, any_exists, extensions, file_samples
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import printable, reason_of, require_file
 from jnpl.internal.json_files import read_json
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
-
-    import numpy.typing as npt
-
-    from jnpl.data.source import Array, Kind, Labels
 
 MARGIN = 0.1  # around a box, as a share of its longer side
 YAML = "data.yaml"

@@ -3,20 +3,16 @@
 The format is what `SampleCollection.write_json` of FiftyOne writes, and needs neither FiftyOne nor its database here.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.tables import json_rows
 from jnpl.judging.findings import Findings
 from jnpl.outputs.export.findings_table import findings_rows
+from jnpl.outputs.export.targets import ExportRequest
 from jnpl.outputs.review.reviewed_labels import reviewed_run
-
-if TYPE_CHECKING:
-    from jnpl.outputs.export.targets import ExportRequest
 
 _FIELDS = "fiftyone.core.fields."
 _CLASSIFICATION = f"{_FIELDS}EmbeddedDocumentField(fiftyone.core.labels.Classification)"

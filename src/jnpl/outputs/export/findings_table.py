@@ -1,8 +1,6 @@
 """Export the findings as one table: .csv, .parquet, .json, or a .csv with the columns of cleanlab."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,10 +9,8 @@ from jnpl.data.tags import separator_for
 from jnpl.internal.tables import table_writer
 from jnpl.judging.findings import Findings
 from jnpl.judging.tag_sets import TagSetFindings
+from jnpl.outputs.export.targets import ExportRequest
 from jnpl.outputs.review.reviewed_labels import reviewed_run
-
-if TYPE_CHECKING:
-    from jnpl.outputs.export.targets import ExportRequest
 
 
 def export(request: ExportRequest) -> dict[str, Any]:

@@ -1,22 +1,18 @@
 """Export the data with given and corrected labels as a folder for `datasets.load_from_disk` (extra `hf`)."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
 from jnpl.outputs.corrections import CorrectedLabels, correct
+from jnpl.outputs.export.targets import ExportRequest
 from jnpl.outputs.image_folder import data_root, image_place, with_places
 from jnpl.outputs.review.reviewed_labels import reviewed_run
-
-if TYPE_CHECKING:
-    from jnpl.outputs.export.targets import ExportRequest
 
 _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -21,11 +21,9 @@ from jnpl.internal.tables import json_rows
 from jnpl.internal.terminal import visible
 from jnpl.judging.findings import Findings
 from jnpl.outputs.export.findings_table import findings_rows
+from jnpl.outputs.export.targets import ExportRequest
 from jnpl.outputs.output_paths import refuse_target
 from jnpl.outputs.review.reviewed_labels import reviewed_run
-
-if TYPE_CHECKING:
-    from jnpl.outputs.export.targets import ExportRequest
 
 LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT
 MODEL_VERSION = "jnpl"

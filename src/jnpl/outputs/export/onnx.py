@@ -1,7 +1,5 @@
 """Export the model as ONNX: raw samples in, probabilities out; the file does not need jnpl (extra `onnx`)."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json
@@ -10,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +22,9 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.importing import require
 from jnpl.judging.findings import Findings
+from jnpl.outputs.export.targets import ExportRequest
 from jnpl.outputs.image_folder import data_root, image_place, with_places
 from jnpl.outputs.saved_model import Floats, SavedModel
-
-if TYPE_CHECKING:
-    from jnpl.outputs.export.targets import ExportRequest
 
 CHECKED = 16  # samples that an exported model is checked on
 TOLERANCE = 1e-4  # largest difference between probabilities of two runtimes

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jnpl.internal.errors import InputError
 from jnpl.outputs.output_paths import refuse_target
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jnpl.run_folder import RunFolder
 
 

@@ -1,7 +1,5 @@
 """Tables of the report, with numbers as they are and texts ready to print (`text.plain`)."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

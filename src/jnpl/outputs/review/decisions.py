@@ -24,10 +24,10 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.json_files import parse_json
 from jnpl.internal.terminal import visible
+from jnpl.judging.findings import Findings
 from jnpl.judging.tag_sets import TagSetFindings
 
 if TYPE_CHECKING:
-    from jnpl.judging.findings import Findings
     from jnpl.run_folder import RunFolder
 
 Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]

@@ -9,22 +9,19 @@ import io
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.json_files import parse_json
+from jnpl.judging.findings import Findings
 from jnpl.judging.findings_files import checked_noise, checked_threshold
+from jnpl.judging.tag_findings import TagFindings
 from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.judging.threshold import as_threshold
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from jnpl.judging.findings import Findings
-    from jnpl.judging.tag_findings import TagFindings
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
 Positions: TypeAlias = "npt.NDArray[np.int64]"

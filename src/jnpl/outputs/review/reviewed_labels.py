@@ -1,32 +1,25 @@
 """What the decisions of a review, and of those before it, mean for the labels of the data."""
 
-from __future__ import annotations
-
+import os
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.data.label_files import WithoutLabel
+from jnpl.data.source import Source
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
+from jnpl.judging.noise_model import Interval
 from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.review import estimates
-from jnpl.outputs.review.decisions import ACTIONS, CurrentDecisions, open_store
+from jnpl.outputs.review.decisions import ACTIONS, CurrentDecisions, DecisionStore, open_store
 from jnpl.outputs.review.ranking import Ranking, ranking_of
-from jnpl.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
-    from jnpl.judging.noise_model import Interval
-    from jnpl.outputs.review.decisions import DecisionStore
-    from jnpl.run_folder import DataFacts
+from jnpl.run_folder import DataFacts, RunFolder
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 _WITHOUT = (WithoutLabel.DROP.value, WithoutLabel.UNSURE.value)  # of the actions "drop" and "unsure"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from jnpl.analysis.sure_samples import UnitVectors, surest, vectors_of
 from jnpl.data.source import Inputs, Source, UnreadableError
@@ -21,12 +22,10 @@ from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.pictures import encoded, media_type
 from jnpl.internal.tables import is_missing
 from jnpl.judging.excerpts import UsualCells
+from jnpl.outputs.review.ranking import Mask, Positions, Ranking
 from jnpl.run_folder import THUMBNAIL_SIDE, RunFolder
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from jnpl.outputs.review.ranking import Mask, Positions, Ranking
     from jnpl.outputs.saved_model import SavedModel
 
 LARGE, SMALL = 1024, 320  # pixels of the longer side of a picture
