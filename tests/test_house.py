@@ -258,13 +258,14 @@ class Waits(ast.NodeVisitor):
     """What makes a GPU wait in a function: reading a tensor's value, or a shape that depends on values."""
 
     READ = ("item", "tolist", "nonzero", "cpu", "numpy", "bincount", "unique")
+    REDUCED = ("any", "all", "isfinite", "isnan")  # in a condition
 
     def __init__(self):
         self.found, self.calls = [], set()
 
     def visit_Call(self, node):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        self.calls.add(name)
+        self.calls.add("forward" if name == "apply" else name)  # of an autograd.Function
         plain = node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "len"
         if (name in self.READ and isinstance(node.func, ast.Attribute)) or (
             name in ("int", "float", "bool") and isinstance(node.func, ast.Name) and not plain
@@ -282,9 +283,9 @@ class Waits(ast.NodeVisitor):
         self.generic_visit(node)
 
     def condition(self, node):
-        """A condition: `any` and `all` of a tensor are read."""
+        """A condition, such as `any` of a tensor, is read."""
         for part in ast.walk(node.test):
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("any", "all"):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in self.REDUCED:
                 self.found.append(ast.unparse(part))
         self.generic_visit(node)
 
@@ -321,16 +322,19 @@ def functions_of(rooms):
 
 MAY_READ = {  # where it does not make a GPU wait, or cannot be helped
     ("methods.base", "draw_mixup"): "a draw on the CPU",
+    ("losses._negative", "forward"): "of tensors on the CPU, says `_needs_plain_ops`",
     ("losses.argument_checks", "_in_range"): "labels on the CPU",
     ("losses.argument_checks", "check_gamma"): "a plain number",
     ("losses.modules", "add"): "every 5,000 samples, of a loss in the user's own loop",
     ("methods.joint_optim", "_first_update"): "plain numbers",
     ("methods.metacleaner", "subsets_of"): "the number of subsets is a shape of what follows",
+    ("training.loop", "train"): "the loss, after `backward`: the records wait for the predictions there",
 }
 
 
 def test_no_step_makes_a_gpu_wait():
     found = waits(list(functions_of(("methods", "losses"))))
+    found |= waits([function for function in functions_of(("training",)) if function[0] == "training.loop"], "train")
     assert {place: what for place, what in found.items() if place not in MAY_READ} == {}
     assert set(MAY_READ) <= set(found)
 

@@ -104,13 +104,14 @@ def train(
                 # Dropout draws from the global generator: tie it to the step, or a resume would draw anew.
                 _seed_global(batch.generator.initial_seed() ^ fabric.global_rank, fabric.device)
                 output = method(batch)
+                # Processes average their gradients: weigh each batch by its share of all that make the step.
+                fabric.backward(output.loss * (len(batch.labels) * fabric.world_size / samples))
+                # Read here and not before: the records copy the predictions, for which a GPU is waited for anyway.
                 if not output.loss.isfinite():
                     at = f"epoch {position.total}, step {position.step}"
                     raise LearningError(
                         f"the loss is {output.loss.item()} in {at}: try a smaller train.lr, or a clip_norm"
                     )
-                # Processes average their gradients: weigh each batch by its share of all that make the step.
-                fabric.backward(output.loss * (len(batch.labels) * fabric.world_size / samples))
                 records.record(batch, output, position.total, fabric)
                 position.add(batch, output)
             if settings.clip_norm is not None:
