@@ -66,10 +66,10 @@ def regression_support(
     moments = np.zeros((len(products), classes))
     np.add.at(moments.T, labels, weighted)
     coefficients = inverse @ moments
-    own = ((inputs @ inverse) * weighted).sum(axis=1)
+    leverage = ((inputs @ inverse) * weighted).sum(axis=1)
     step = max(_BLOCK // classes, 1)
     supports = []
-    for values, given, share in ((inputs, labels, own), (_with_one(new), new_labels, np.zeros(len(new)))):
+    for values, given, share in ((inputs, labels, leverage), (_with_one(new), new_labels, np.zeros(len(new)))):
         parts = [np.zeros(0)]
         for start in range(0, len(values), step):
             rows = slice(start, start + step)
