@@ -24,6 +24,7 @@ from jnpl.cli.review import data_opener
 from jnpl.outputs.review.ranking import Filter, Ranking
 from jnpl.outputs.review.review_session import ReviewSession
 from jnpl.outputs.review.samples import Samples
+from jnpl.outputs.review.server import run_facts
 from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -120,16 +121,7 @@ def answers(run: RunFolder) -> dict[str, Any]:
             at = item["position"]
             item["ranked"] = {"suggested": int(ranking.suggested[at]), "confidence": float(ranking.confidence[at])}
         suspects = [item["position"] for item in items if item["suspect"]]
-        facts = {
-            "title": "digits",
-            "reviewer": "you",
-            "kind": "image",
-            "classes": session.names,
-            "samples": len(items),
-            "lists": {"duplicates": None, "outliers": None},
-            "noise": session.noise_sentence(),
-            "status": session.status(),
-        }
+        facts = run_facts(session, "digits", "you") | {"lists": {"duplicates": None, "outliers": None}}
         similar = {at: [item["position"] for item in session.similar(at, 24)["items"][1:]] for at in suspects}
         return {
             "run": facts,

@@ -11,7 +11,7 @@ from tests.helpers.tag_runs import tag_findings, tag_run
 from jnpl import Findings
 from jnpl.cli import app as cli
 from jnpl.data.opening import open_source
-from jnpl.internal.tables import load_table
+from jnpl.internal.tables import load_parquet, load_table
 from jnpl.judging.tag_findings import TagFindings
 
 
@@ -185,7 +185,7 @@ def test_tables_of_tags(here, capsys, form, part):
     before, after = (open_source(each, **options, exclude=["note"]) for each in (path, out))
     assert (before.tags == findings.given).all()
     assert (after.tags == wanted).all()
-    old, new = (pd.read_parquet(each) if each.suffix == ".parquet" else load_table(each) for each in (path, out))
+    old, new = (load_parquet(each).to_pandas() if each.suffix == ".parquet" else load_table(each) for each in (path, out))
     changed = [0, 1] if part is None else [1]
     assert old.drop(index=changed).map(str).equals(new.drop(index=changed).map(str))
     assert old.dtypes.tolist() == new.dtypes.tolist()
@@ -212,7 +212,7 @@ def test_dropped_rows_and_decided_tags(here, capsys):
         [5, "", "eel"],
     ]
     assert jnpl(capsys, "apply", "run", "-o", "corrected.parquet")[0] == 0
-    assert pd.read_parquet("corrected.parquet")["tags"].map(list).tolist()[:3] == [["cat"], ["cat", "dog", "eel"], []]
+    assert load_table("corrected.parquet")["tags"].map(list).tolist()[:3] == [["cat"], ["cat", "dog", "eel"], []]
     (here / "d.csv").write_text("id,label\n1,fox\n")
     _, _, err = jnpl(capsys, "apply", "run", "--decisions", "d.csv", "-o", "other.csv")
     assert "the table of decisions has the tag 'fox', which is none of the run: ['cat', 'dog', 'eel']" in err

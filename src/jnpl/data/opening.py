@@ -63,8 +63,6 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
         raise InputError(f"no option {strange[0]!r} for opening data; {hint}")
     options = replace(options or OpenOptions(), **changes)
     source = _open(data, options)
-    if source.tags is not None and options.labels is not None:
-        raise InputError("labels (--labels) has no meaning for several tags per sample: the table holds them")
     if options.labels is not None:
         from jnpl.data.label_files import with_labels  # noqa: PLC0415 - only where it is asked for
 

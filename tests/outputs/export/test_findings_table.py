@@ -10,7 +10,7 @@ from tests.helpers.runs import findings
 from tests.helpers.tag_runs import tag_run
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import load_parquet
+from jnpl.internal.tables import load_parquet, load_table
 from jnpl.judging import Findings
 from jnpl.outputs.export.findings_table import cleanlab_table, export, findings_rows
 from jnpl.outputs.export.targets import ExportRequest
@@ -127,7 +127,7 @@ def test_the_columns_are_datalabs_own(noisy, tmp_path):
 
 def test_tables_of_tags(tmp_path):
     run = RunFolder(tag_run(tmp_path / "run"))
-    for target, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet), ("json", pd.read_json)):
+    for target, read in (("csv", pd.read_csv), ("parquet", load_table), ("json", pd.read_json)):
         out = tmp_path / f"out.{target}"
         assert export(ExportRequest(run, target, out)) == {"rows": 24}
         table = read(out)

@@ -16,7 +16,7 @@ def audit(serve, watched):
     def open_page(run, count):
         folder = RunFolder(run)
         session = AuditSession(folder, count)
-        session.facts()
+        session.keep()
         client = serve(run, home="audit")
         page = watched(f"http://127.0.0.1:{client.port}/", client.link)
         page.wait_for_selector(IDLE, state="attached")

@@ -177,25 +177,30 @@ def _add_pages(app: FastAPI, home: str) -> None:
         return Response((resources.files(package) / path).read_bytes(), media_type=f"{kind}; charset=utf-8")
 
 
+def run_facts(session: ReviewSession, title: str, reviewer: str) -> dict[str, Any]:
+    """Return what the page asks for first."""
+    samples = session.samples
+    return {
+        "title": title,
+        "reviewer": reviewer,
+        "kind": samples.kind,
+        "classes": session.names,
+        "tags": session.tag_names,
+        "samples": len(session.findings.ids),
+        "lists": {
+            "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
+            "outliers": None if samples.outliers is None else int(samples.outliers.sum()),
+        },
+        "groups": [{"column": column, "group": name, "samples": count} for column, name, count in session.groups],
+        "noise": session.noise_sentence(),
+        "status": session.status(),
+    }
+
+
 def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) -> None:
     @app.get("/api/run")
     def run() -> dict[str, Any]:
-        samples = session.samples
-        return {
-            "title": title,
-            "reviewer": reviewer,
-            "kind": samples.kind,
-            "classes": session.names,
-            "tags": session.tag_names,
-            "samples": len(session.findings.ids),
-            "lists": {
-                "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
-                "outliers": None if samples.outliers is None else int(samples.outliers.sum()),
-            },
-            "groups": [{"column": column, "group": name, "samples": count} for column, name, count in session.groups],
-            "noise": session.noise_sentence(),
-            "status": session.status(),
-        }
+        return run_facts(session, title, reviewer)
 
     @app.get("/api/status")
     def status() -> dict[str, Any]:
