@@ -185,7 +185,9 @@ def test_tables_of_tags(here, capsys, form, part):
     before, after = (open_source(each, **options, exclude=["note"]) for each in (path, out))
     assert (before.tags == findings.given).all()
     assert (after.tags == wanted).all()
-    old, new = (load_parquet(each).to_pandas() if each.suffix == ".parquet" else load_table(each) for each in (path, out))
+    old, new = (
+        load_parquet(each).to_pandas() if each.suffix == ".parquet" else load_table(each) for each in (path, out)
+    )
     changed = [0, 1] if part is None else [1]
     assert old.drop(index=changed).map(str).equals(new.drop(index=changed).map(str))
     assert old.dtypes.tolist() == new.dtypes.tolist()
