@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.helpers.steps import CLASSES, again, linear, noise_batch, probabilities, shares
 
+from jnpl.losses import complement
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
 from jnpl.methods.jnpl_stable import JNPLStable
@@ -28,16 +29,12 @@ def a_batch(size=40, seed=3):
 
 def by_hand(method, batch, mean, gamma=1.0):
     """NL+ with NLNL's class weights, and PL+ selected by p / mean, both means over the batch."""
-    draws = method.loss.draw(batch.labels, again(batch).generator, batch.rows)
+    fresh = again(batch).generator
+    several = complement.sample(batch.labels, CLASSES, method.num_complements, fresh).tolist()
+    uniforms = torch.rand(len(batch.labels), generator=fresh).tolist()
     counts = torch.bincount(LABELS).tolist()
     size, nl_plus, pl_plus, selected = len(batch.labels), 0.0, 0.0, 0
-    rows = zip(
-        probabilities(method.model, batch),
-        batch.labels.tolist(),
-        draws.complements.tolist(),
-        draws.uniforms.tolist(),
-        strict=True,
-    )
+    rows = zip(probabilities(method.model, batch), batch.labels.tolist(), several, uniforms, strict=True)
     for p, y, complements, uniform in rows:
         nl_plus -= max(counts) / counts[y] * sum((1 - p[k]) ** gamma * math.log(1 - p[k]) for k in complements)
         ratios = [a / b for a, b in zip(p, mean, strict=True)]

@@ -10,7 +10,6 @@ from torch import nn
 
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
-from jnpl.losses import Draws, JNPLLoss
 from jnpl.methods.base import Task
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
@@ -65,14 +64,17 @@ def test_a_weight_is_worth_as_many_copies(class_weight):
 
 
 def test_pl_plus_is_a_weighted_mean_over_the_selected():
-    criterion = JNPLLoss(3)
     logits = 6 * torch.eye(3)[LABELS] + inputs()[:, :3]
     uniforms = torch.tensor([0.1, 0.99999, 0.2, 0.3, 0.1])  # the second is not selected
-    complements = torch.tensor([[1], [2], [0], [1], [2]])
-    weights = mean_one(COUNTS)
-    ours = criterion.terms(logits, LABELS, Draws(complements, uniforms), weights)
-    several = [tensor.repeat_interleave(COUNTS, dim=0) for tensor in (logits, LABELS, complements, uniforms)]
-    theirs = criterion.terms(several[0], several[1], Draws(*several[2:]))
+    counts = [torch.ones_like(COUNTS), COUNTS]
+
+    def terms(repeats, weights):
+        several = [tensor.repeat_interleave(repeats, dim=0) for tensor in (logits, LABELS, uniforms)]
+        method = ExtendedJNPL(task(LABELS, weights), ExtendedJNPL.Settings(complements="exhaustive"))
+        method.uniforms = lambda _batch, _columns: several[2][:, None]
+        return method.terms(several[0], batch_of(several[0], several[1]))
+
+    ours, theirs = terms(counts[0], mean_one(COUNTS)), terms(counts[1], None)
     assert 0 < theirs.selected < COUNTS.sum()
     torch.testing.assert_close(ours.nl_plus, theirs.nl_plus)
     torch.testing.assert_close(ours.pl_plus, theirs.pl_plus)

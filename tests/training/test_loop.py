@@ -16,6 +16,7 @@ from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import prepare
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
+from jnpl.losses import JNPLLoss
 from jnpl.methods import registry
 from jnpl.methods.base import Method, StepOutput, Task
 from jnpl.methods.extended_jnpl import ExtendedJNPL
@@ -119,7 +120,7 @@ def test_the_loop_is_a_plain_loop(make, name):
             if name == "ce":
                 loss = F.cross_entropy(logits, labels)
             else:
-                loss = by_hand.loss(logits, labels, generator=generator)
+                loss = JNPLLoss(CLASSES, pl_weight=0.3)(logits, labels, generator=generator)
             optimizer.zero_grad()
             loss.backward()
             probs[epoch, index] = logits.detach().softmax(1).numpy()

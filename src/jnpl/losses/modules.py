@@ -1,8 +1,8 @@
 """Losses as `nn.Module`s: parameters, random draws and the mean over the batch; the terms are in `functional`."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 Complements = Literal["sampled", "exhaustive"]
-Select: TypeAlias = "Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]"  # (B, C), (B,) -> (B,) bool, (B,) y-hat
 
 
 class Draws(NamedTuple):
@@ -44,7 +43,7 @@ class JNPLTerms(NamedTuple):
 
     nl_plus: Tensor  # mean over the batch
     pl_plus_sum: Tensor  # sum over the selected samples
-    selected: Tensor  # their number, or the sum of their weights
+    selected: Tensor  # their number
 
     @property
     def pl_plus(self) -> Tensor:
@@ -196,31 +195,19 @@ class PLPlusLoss(nn.Module):
         loss, selected = self.total(logits, _uniforms(logits, generator) if uniforms is None else uniforms)
         return loss / selected.clamp_min(1)
 
-    def total(
-        self,
-        logits: Tensor,
-        uniforms: Tensor,
-        labels: Tensor | None = None,
-        weights: Tensor | None = None,
-        select: Select = JF.pl_plus_select,
-    ) -> tuple[Tensor, Tensor]:
+    def total(self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the sum of PL+ over the selected samples, and their number: (B, C), (B,) -> (), ().
 
         Args:
             logits: network output, (B, C).
             uniforms: draws from U(0, 1) for Algorithm 1, (B,).
             labels: if given, (B,), only samples whose y-hat is the given label are selected (Fig. 3a).
-            weights: sample weights (B,), in the sum and in the number.
-            select: what takes the place of Algorithm 1: logits and uniforms -> which samples, and y-hat.
         """
-        selected, y_hat = select(logits, uniforms)
+        selected, y_hat = JF.pl_plus_select(logits, uniforms)
         if labels is not None:
             selected = selected & (y_hat == labels)
         # A masked sum: an empty selection gives exactly 0, with zero gradients.
-        losses = torch.where(selected, JF.pl_plus(logits, y_hat, self.n), 0.0)
-        if weights is None:
-            return losses.sum(), selected.sum()
-        return (weights * losses).sum(), (weights * selected).sum()
+        return torch.where(selected, JF.pl_plus(logits, y_hat, self.n), 0.0).sum(), selected.sum()
 
 
 class CollapseWarning(UserWarning):
@@ -310,39 +297,26 @@ class JNPLLoss(nn.Module):
         self.pl_weight = pl_weight
         self._watch = _CollapseWatch()
 
-    def draw(
-        self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
-    ) -> Draws:
+    def draw(self, labels: Tensor, generator: torch.Generator | None = None) -> Draws:
         """Draw the random numbers of one step: complements first, then the uniforms of Algorithm 1.
 
         Args:
             labels: given labels, (B,).
             generator: source of randomness.
-            rows: (start, stop, total), which rows of a batch shared by several processes `labels` holds.
         """
-        complements = self.negative.draw(labels, generator, rows)
-        return Draws(complements, _uniforms(labels, generator, rows))
+        return Draws(self.negative.draw(labels, generator), _uniforms(labels, generator))
 
-    def terms(
-        self,
-        logits: Tensor,
-        labels: Tensor,
-        draws: Draws,
-        weights: Tensor | None = None,
-        select: Select = JF.pl_plus_select,
-    ) -> JNPLTerms:
+    def terms(self, logits: Tensor, labels: Tensor, draws: Draws) -> JNPLTerms:
         """Return NL+, the sum of PL+ over the selected samples, and their number: (B, C), (B,) -> (), (), ().
 
         Args:
             logits: network output, (B, C).
             labels: given labels, (B,).
             draws: random numbers from `draw`.
-            weights: sample weights (B,), 1 on average.
-            select: what takes the place of Algorithm 1: logits and uniforms -> which samples, and y-hat.
         """
-        nl_plus = self.negative(logits, labels, draws.complements, weights)
+        nl_plus = self.negative(logits, labels, draws.complements)
         given = labels if self.pl_target == "given" else None
-        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given, weights, select))
+        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given))
 
     def forward(
         self,
@@ -480,10 +454,9 @@ class NFLRCELoss(nn.Module):
         return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma).mean()
 
 
-def _uniforms(batch: Tensor, generator: torch.Generator | None, rows: tuple[int, int, int] | None = None) -> Tensor:
+def _uniforms(batch: Tensor, generator: torch.Generator | None) -> Tensor:
     device = batch.device if generator is None else generator.device
-    start, _, total = rows or (0, 0, len(batch))
-    return torch.rand(total, generator=generator, device=device)[start : start + len(batch)].to(batch.device)
+    return torch.rand(len(batch), generator=generator, device=device).to(batch.device)
 
 
 def _as_weight(class_weight: Tensor | Sequence[float] | str, labels: Tensor | None, num_classes: int) -> Tensor | None:

@@ -16,8 +16,8 @@ from jnpl.losses.collapse_guard import CollapseGuard
 from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.losses.warm_up import WarmUp
 from jnpl.methods.base import StepOutput, Task, TrainingSetView
-from jnpl.methods.jnpl import JNPL
 from jnpl.methods.refinement import REFINE, Refinement
+from jnpl.methods.varied_jnpl import VariedJNPL
 
 _FADES = (
     "how that cross-entropy fades: agreement: with the recall of the given labels in the last epoch; a number: in a "
@@ -29,12 +29,12 @@ CrossEntropyFade = Annotated[
 ]
 
 
-class ExtendedJNPL(JNPL):
+class ExtendedJNPL(VariedJNPL):
     """JNPL with a warm-up, a later PL+, a guard against lost classes and a second stage, where settings say so."""
 
     optional_stages = (REFINE,)
 
-    class Settings(JNPL.Settings):
+    class Settings(VariedJNPL.Settings):
         """Settings of the paper, and of the departures from it."""
 
         gamma_rise: tuple[float, float] | Literal["agreement"] | None = Field(

@@ -1,20 +1,20 @@
 """JNPL as the paper has it: NL+ with complementary labels and PL+ with confident predictions, in one stage.
 
-Equations and Algorithm 1 are those of *Joint Negative and Positive Learning for Noisy Labels* (CVPR 2021); their terms
-are functions of `jnpl.losses.functional`. What this package does otherwise in short trainings is in `extended_jnpl`.
+Equations and Algorithm 1 are those of *Joint Negative and Positive Learning for Noisy Labels* (CVPR 2021). Other
+complements, exponents, weights and means are settings of `varied_jnpl`, help for short trainings of `extended_jnpl`.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from pydantic import Field, model_validator
+import torch
+from pydantic import Field
 from torch import Tensor
 
 from jnpl.data.loading.batches import Batch
+from jnpl.losses import complement
 from jnpl.losses import functional as JF
-from jnpl.losses.class_balance import class_weights, even_weights
-from jnpl.losses.modules import JNPLLoss
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 
 
@@ -31,53 +31,22 @@ class JNPL(Method):
 
     paper = "Kim et al., CVPR 2021"
     pseudo_mode = "paper"
-    supports_sample_weights = True
     supports_decided_labels = True
 
     class Settings(MethodSettings):
-        """Settings of the two losses; the defaults are the paper's, the departures marked."""
+        """Settings of the two losses; the defaults are the paper's."""
 
         name: str = "jnpl"
         pl_weight: float = Field(0.01, ge=0, description="the paper's lambda; 0: NL+ alone")
         n: int = Field(3, ge=-1, description="the paper's N; -1: plain cross-entropy")
-        complements: Literal["sampled", "exhaustive"] = Field(
-            "sampled", description="sampled: drawn anew in each step; exhaustive: all C - 1, a departure"
-        )
         num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
-        gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL; others than 0 and 1: departures")
-        class_weight: Literal["none", "nlnl", "mean"] = Field(
-            "none",
-            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
-            "classes are very uneven; both are departures",
-        )
-        pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
-        pl_mean: Literal["selected", "batch"] = Field(
-            "selected", description="samples that PL+ is averaged over; batch: a departure"
-        )
-
-        @model_validator(mode="after")
-        def _check_num_complements(self) -> JNPL.Settings:
-            if self.num_complements is not None and self.complements == "exhaustive":
-                raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
-            return self
 
     settings: Settings
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
         self.settings = settings
-        weigh = even_weights if settings.class_weight == "mean" else class_weights
-        balance = weigh(task.trusted_labels, task.num_classes, task.weights)
-        self.loss = JNPLLoss(
-            task.num_classes,
-            pl_weight=settings.pl_weight,
-            n=settings.n,
-            complements=settings.complements,
-            num_complements=settings.num_complements,
-            gamma=settings.gamma,
-            class_weight="none" if settings.class_weight == "none" else balance,
-            pl_target=settings.pl_target,
-        )
+        self.num_complements = settings.num_complements or complement.default_count(task.num_classes)
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
@@ -93,17 +62,27 @@ class JNPL(Method):
 
     def terms(self, logits: Tensor, batch: Batch) -> Terms:
         """Return NL+ and PL+ of one batch: (B, C) -> (), ()."""
-        labels, weights = self.trusted_labels(batch), self.sample_weights(batch)
-        # Complementary labels, (B, K), uniform over the classes other than y, and u ~ U(0, 1), (B,): anew in each step.
-        draws = self.loss.draw(labels, batch.generator, batch.rows)
-        # Eq. 5: -(1 - p_ybar) log(1 - p_ybar), a sum over complements and a mean over the batch.
-        # Algorithm 1: a sample enters PL+ if p_i < 1/C for all i other than y-hat and u < p_yhat.
-        # Eq. 7: -prod_{i=0..N} (1 + p_yhat^(2^i)) log p_yhat, a sum over the selected samples.
-        nl_plus, total, number = self.loss.terms(logits, labels, draws, weights, self.select)
-        if self.settings.pl_mean == "batch":
-            return Terms(nl_plus, total / len(labels), number)
-        return Terms(nl_plus, self.mean_of_selected(total, number, len(labels)), number)
+        labels = self.trusted_labels(batch)  # y, (B,)
+        nl_plus = self.nl_plus(logits, labels, batch)
+        # Algorithm 1: a sample enters PL+ if p_i < 1/C for all i other than y-hat, and u < p_yhat with u ~ U(0, 1).
+        selected, y_hat = self.select(logits, labels, self.uniforms(batch, 1).squeeze(1))
+        # Eq. 7: -prod_{i=0..N} (1 + p_yhat^(2^i)) log p_yhat, the product constant.
+        losses = torch.where(selected, JF.pl_plus(logits, y_hat, self.settings.n), 0.0)  # (B,)
+        return Terms(nl_plus, *self.mean_pl_plus(losses, selected, batch))
 
-    def select(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """Return which samples PL+ learns from (B,), and y-hat (B,): (B, C), (B,) -> (B,) bool, (B,)."""
+    def nl_plus(self, logits: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+        """Return Eq. 5, -(1 - p_ybar) log(1 - p_ybar), the factor constant: (B, C), (B,) -> ().
+
+        A sum over the complementary labels, which are drawn anew in each step, and a mean over the batch.
+        """
+        y_bar = complement.sample(labels, logits.shape[1], self.num_complements, batch.generator, batch.rows)  # (B, K)
+        return JF.nl_plus(logits, y_bar, reduction="mean")
+
+    def select(self, logits: Tensor, labels: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return which samples PL+ learns from, and y-hat: (B, C), (B,), (B,) -> (B,) bool, (B,)."""
         return JF.pl_plus_select(logits, uniforms)
+
+    def mean_pl_plus(self, losses: Tensor, selected: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the mean of PL+ over the selected samples, and their number: (B,), (B,) -> (), ()."""
+        number = selected.sum()
+        return self.mean_of_selected(losses.sum(), number, len(losses)), number

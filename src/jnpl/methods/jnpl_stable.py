@@ -7,14 +7,14 @@ from pydantic import Field
 from torch import Tensor
 
 from jnpl.data.loading.batches import Batch
-from jnpl.losses import functional as JF
 from jnpl.losses.collapse_guard import loses_classes
 from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.methods.base import Task, TrainingSetView
-from jnpl.methods.jnpl import JNPL, Terms
+from jnpl.methods.jnpl import Terms
+from jnpl.methods.varied_jnpl import VariedJNPL
 
 
-class JNPLStable(JNPL):
+class JNPLStable(VariedJNPL):
     """The paper's two losses. PL+ selects by p divided by its running mean, so that no class leads in all samples.
 
     NL alone in the first epochs, and in an epoch after one that has lost classes: neither NL+ nor PL+ leads back.
@@ -23,7 +23,7 @@ class JNPLStable(JNPL):
     paper = "this package, after Kim et al., CVPR 2021"
     mean: Tensor  # (C,), running mean prediction
 
-    class Settings(JNPL.Settings):
+    class Settings(VariedJNPL.Settings):
         """Settings of the paper, and of the changes."""
 
         name: str = "jnpl-stable"
@@ -76,9 +76,9 @@ class JNPLStable(JNPL):
             self.mean.lerp_(total[:-1] / total[-1].clamp_min(1e-12), 1 - self.settings.momentum)
         return super().terms(logits, batch)
 
-    def select(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """Select as Algorithm 1 does, by p / mean p: (B, C), (B,) -> (B,) bool, (B,) y-hat."""
-        return JF.pl_plus_select(logits, uniforms, None if self.settings.momentum is None else self.mean)
+    def usual_prediction(self) -> Tensor | None:
+        """Return the running mean prediction (C,), by which p is divided where PL+ selects."""
+        return None if self.settings.momentum is None else self.mean
 
     def get_extra_state(self) -> Tensor:
         """Return what checkpoints hold besides the buffers."""
