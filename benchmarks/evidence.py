@@ -79,6 +79,7 @@ COLUMNS = {  # column -> file of DIR, None: of scikit-learn
     "cifar100/human": "cifar-100n.npz",
     "cifar10-test/published": "cifar-10h-counts.npy",
     "cifar10-test-224/published": "cifar-10h-counts.npy",
+    "cifar10-test-lite2/published": "cifar-10h-counts.npy",
     "cifar100-all/published": "cifar-100-checked.json",
     "imdb-minilm/published": "imdb-checked.csv.gz",
     "imdb-tfidf/published": "imdb-checked.csv.gz",
@@ -130,16 +131,16 @@ def checked(file: Path, first: int, size: int, most: int) -> Truth:
     return Truth(rows, wrong)
 
 
-def cifar10_test(data: Path, size: int | None = None) -> Cell:
+def cifar10_test(data: Path, **options: Any) -> Cell:
     """CIFAR-10's test images: about 51 people labelled each; five checked 275 that a network had picked.
 
-    With a size the images are enlarged to so many pixels before they are embedded, in place of 128.
+    Options are those of `jnpl.embed`: at another size than 128 pixels, or by another backbone.
     """
-    test = (owners.cifar10(data) if size else owners.embedded("cifar10", data)).test
+    test = (owners.cifar10(data) if options else owners.embedded("cifar10", data)).test
     if test is None:
         raise RuntimeError("no test images")
-    if size is not None:
-        test = embed(test, size=size, note=print, progress=owners.show_progress).source
+    if options:
+        test = embed(test, note=print, progress=owners.show_progress, **options).source
     counts = np.load(data / "cifar-10h-counts.npy")
     share = counts[np.arange(len(test)), test.labels] / counts.sum(1)
     raters = Truth(np.ones(len(test), bool), share < 0.5)
@@ -172,6 +173,7 @@ def imdb(data: Path, name: str) -> Cell:
 PUBLISHED: dict[str, Callable[[Path], Cell]] = {
     "cifar10-test": cifar10_test,
     "cifar10-test-224": partial(cifar10_test, size=224),
+    "cifar10-test-lite2": partial(cifar10_test, backbone="embedding:lite2"),
     "cifar100-all": cifar100_all,
     **{name: partial(imdb, name=name) for name in ("imdb-minilm", "imdb-tfidf")},
 }
@@ -345,6 +347,8 @@ TITLES = {  # column, truth -> what it is
     ("cifar10-test/published", "checked"): "CIFAR-10 test, checked",
     ("cifar10-test-224/published", "raters"): "CIFAR-10 test, by 51 raters, at 224 pixels",
     ("cifar10-test-224/published", "checked"): "CIFAR-10 test, checked, at 224 pixels",
+    ("cifar10-test-lite2/published", "raters"): "CIFAR-10 test, by 51 raters, EfficientNet-Lite2 at 260 pixels",
+    ("cifar10-test-lite2/published", "checked"): "CIFAR-10 test, checked, EfficientNet-Lite2 at 260 pixels",
     ("cifar100-all/published", "checked"): "CIFAR-100, checked",
     ("imdb-minilm/published", "checked"): "IMDB, checked",
     ("imdb-tfidf/published", "checked"): "IMDB (TF-IDF), checked",

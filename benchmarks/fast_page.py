@@ -1,4 +1,4 @@
-"""Write docs/fast.md, docs/results/*.md of its suites and their picture from the committed results.
+"""Write docs/results/fast.md, docs/results/*.md of its suites and their picture from the committed results.
 
     python benchmarks/fast_page.py
 
@@ -37,7 +37,7 @@ LEEWAY, STEADY, GAP, FOLDED, ONCE = 0.005, 0.01, 0.9, 0.25, 1.3  # the targets
 NOT_RUN, INCOMPLETE = "not run", "incomplete"
 GAP_SETTING = "symm", 0.4  # where the gap between ce and ce-clean is measured
 TIMES = ("cpu_seconds", "total_cpu_seconds", "seconds", "total_seconds", "seconds_per_epoch")
-PARTS = {  # rows of the ablation that docs/fast.md shows
+PARTS = {  # rows of the ablation that docs/results/fast.md shows
     "fast-filter": "the filter of `fast`",
     "fast-sampled": "one sampled complement instead of all",
     "fast-nl": "NL throughout",
@@ -62,8 +62,8 @@ def pages() -> dict[Path, str]:
     results = load()
     decisive, full, breadth = results["decisive"], results["full"], results["breadth"]
     texts = {
-        DOCS / "fast.md": _fill(
-            "fast.md",
+        DOCS / "results/fast.md": _fill(
+            "results/fast.md",
             ap=means_table(decisive, "ap"),
             accuracy=means_table(decisive, "test_accuracy"),
             times=times(decisive),

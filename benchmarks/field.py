@@ -48,7 +48,7 @@ from jnpl.training.reporting import Reporter
 
 HERE = Path(__file__).parent
 FILE, DOCS = HERE / "results/field.jsonl", HERE.parent / "docs"
-PAGES = ("field.md", "results/field-details.md")  # of docs, each with its template
+PAGES = ("results/field.md", "results/field-details.md")  # of docs, each with its template
 SAMPLES, WIDTH, STEPS, EPOCHS = 10_000, 256, 79, 30
 COLUMNS = {
     "cifar10-aggre": ("cifar10", "cifar-10n.npz", "aggre_label"),

@@ -1,7 +1,7 @@
 """Does the printed 90 % interval of the noise rate hold the truth: the estimate of the model, and 50 random checks?
 
     python benchmarks/noise_rate.py run --data DIR [--sets flowers ...] [--seeds 3]    # resumable: done cells are kept
-    python benchmarks/noise_rate.py page                                               # docs/noise-rate.md
+    python benchmarks/noise_rate.py page                                               # docs/results/noise-rate.md
 
 Cells are those of owners.py and owners_tables.py (DIR is the same), and sets that are clean, labelled by rules, or
 small.
@@ -38,7 +38,7 @@ from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 
 RESULTS = Path(__file__).parent / "results"
-PAGE = Path(__file__).parents[1] / "docs" / "noise-rate.md"
+PAGE = Path(__file__).parents[1] / "docs/results/noise-rate.md"
 FILE = "noise-rate.jsonl"
 CHECKS, AUDITS = 50, 100
 FEW = {"flowers": (100, 400), "agnews-minilm": (200, 500), "trec6-tfidf": (200, 500), "cifar100": (600, 2000)}
@@ -169,10 +169,10 @@ def run(args: argparse.Namespace) -> None:
 
 INTRODUCTION = """\
 `jnpl find` prints the share of wrong labels with a 90 % interval, and withholds it where labels seem to follow a rule
-or classes have too few samples ([The audit](audit.md)). Does the interval hold the truth? "In": seeds whose interval
-does; a withheld one has no upper end. "Width": mean width of the intervals that are not withheld. Beside it, what
-`jnpl audit -n 50` would say: the share of 100 random audits whose interval holds the truth, and its mean width. The
-limits in `src/jnpl/judging/caveats.py` were chosen on seed 0 of these sets.
+or classes have too few samples ([Read your results](../read-results.md#when-no-share-is-given)). Does the interval hold
+the truth? "In": seeds whose interval does; a withheld one has no upper end. "Width": mean width of the intervals that
+are not withheld. The last columns are about `jnpl audit -n 50`: the share of 100 random audits whose interval holds the
+truth, and its mean width. The limits in `src/jnpl/judging/caveats.py` were chosen on seed 0 of these sets.
 `python benchmarks/noise_rate.py page` writes this page from `benchmarks/results/noise-rate.jsonl`."""
 
 
@@ -183,7 +183,7 @@ network. AP is the average precision with wrong labels positive."""
 
 
 def page(folder: Path) -> str:
-    """docs/noise-rate.md."""
+    """docs/results/noise-rate.md."""
     found = {name: line["results"] for name, line in results.read(folder / FILE).items()}
     cells = [{**each, **each["noise"], "name": name} for name, each in found.items()]
     for each in cells:

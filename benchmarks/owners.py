@@ -9,7 +9,7 @@
     python benchmarks/owners.py seconds --data DIR # CPU seconds of the columns in the README, one after the other
     python benchmarks/owners.py tables --data DIR  # tables, beside gradient boosting (owners_tables.py)
     python benchmarks/owners.py page               # docs/owners.md from the results
-    python benchmarks/owners.py tables-page        # docs/tables.md from the results
+    python benchmarks/owners.py tables-page        # docs/results/tables.md from the results
 
 DIR holds cifar-10-batches-bin, cifar-10n.npz, cifar-100-part.parquet, flowers.tar, agnews-weak.csv.gz,
 yelp-weak.csv.gz, imdb-checked.csv.gz and trec6.csv.gz; sets whose file is missing are left out. The rival is what users
@@ -59,7 +59,7 @@ from jnpl.training.reporting import Reporter
 from owners_tables import BINS, LISTS, allowed
 
 RESULTS = Path(__file__).parent / "results"
-PAGE, TABLES_PAGE = (Path(__file__).parents[1] / "docs" / name for name in ("owners.md", "tables.md"))
+PAGE, TABLES_PAGE = (Path(__file__).parents[1] / "docs" / name for name in ("owners.md", "results/tables.md"))
 DIAGRAM = PAGE.parent / "images" / "reliability.png"
 FILE, VERDICTS, SECONDS = "owners.jsonl", "verdicts.jsonl", "owners-seconds.jsonl"
 RANKING = {"verdict.calibrate": False, "verdict.threshold": 0.5}  # AP and accuracy do not depend on the noise rate

@@ -213,7 +213,7 @@ apart: the estimate can be far too low, and its interval too narrow."""
 
 
 def page(folder: Path) -> str:
-    """docs/tables.md."""
+    """docs/results/tables.md."""
     found = {name: line["results"] for name, line in results.read(folder / FILE).items()}
     cells = {name: each for name, each in found.items() if "jnpl" in each and "cleanlab" in each}
     columns = {

@@ -1,12 +1,12 @@
-"""Forms of PL+ side by side: which of them loses no class, and what it is worth. docs/pl-plus.md shows the results.
+"""Forms of PL+ side by side: which of them loses no class, and what it is worth (docs/results/pl-plus.md).
 
     python benchmarks/pl_plus_search.py features --data DIR   # a small network on features, all forms at once
     python benchmarks/pl_plus_search.py digits                # digits from random weights, the method jnpl-stable
     python benchmarks/pl_plus_search.py head --data DIR       # PL+ inside jnpl find's default, columns of owners.py
-    python benchmarks/pl_plus_search.py page                  # the tables of docs/pl-plus.md
+    python benchmarks/pl_plus_search.py page                  # the tables of docs/results/pl-plus.md
 
 Every row is a line of benchmarks/results/pl-plus-search.jsonl; rows that are there are kept. What was to be tried was
-fixed before: forms, regimes, noises, seeds, and the rule that decides (docs/pl-plus.md).
+fixed before: forms, regimes, noises, seeds, and the rule that decides (docs/results/pl-plus.md).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from jnpl.training.epoch_view import EpochView
 from jnpl.training.reporting import Reporter
 
 RESULTS = Path(__file__).parent / "results/pl-plus-search.jsonl"
-PAGE = Path(__file__).parents[1] / "docs/pl-plus.md"
+PAGE = Path(__file__).parents[1] / "docs/results/pl-plus.md"
 NOISES = ("symm20", "symm40", "symm60", "symm80", "asymm10", "asymm20", "asymm30", "asymm40")  # Table 1
 LATE: dict[str, Any] = {"nl_if_lost": False}
 # Settings of jnpl-stable. All have NLNL's class weights, and but for `written` NL in the first fifth of the epochs.
@@ -360,7 +360,7 @@ def on_heads(data: Path) -> None:
 
 
 def page(text: str, path: Path = RESULTS) -> str:
-    """Return docs/pl-plus.md with the tables of the results."""
+    """Return docs/results/pl-plus.md with the tables of the results."""
     stored = {name: line["results"] for name, line in results.read(path).items()}
 
     def filled(found: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
     python benchmarks/scratch.py --data DIR [--sets digits ...] [--seeds 1 2]    # resumable: done cells are kept
 
 DIR holds cifar-10-batches-bin and flowers.tar; digits and clip-art need no file. `benchmarks/fast_page.py` puts the
-results into docs/fast.md. Rows: `before`, the recipe `fast` without the choice for small image sets; `ce`, what
+results into docs/results/fast.md. Rows: `before`, the recipe `fast` without the choice for small image sets; `ce`, what
 `--method ce` runs; `default`, what `jnpl find --backbone none` runs. The default was chosen with seed 0 (of noise and
 training), which is not among the seeds of the table.
 """

@@ -1,4 +1,4 @@
-"""Draw the figures of docs/how-it-works.md and docs/pl-plus.md: `python docs/figures.py`.
+"""Draw the figures of docs/how-it-works.md and docs/results/pl-plus.md: `python docs/figures.py`.
 
 Gradients are by autograd.
 

@@ -78,7 +78,7 @@ def index() -> str:
 
 All methods use the same training loop, on vectors and images, in one or several processes, and resume exactly. Each
 gives a classifier and a quality for every label. `jnpl methods` prints this table; this page is generated from the same
-registry (`python docs/generate.py`). How they compare: [on human labels](../field.md),
+registry (`python docs/generate.py`). How they compare: [on human labels](../results/field.md),
 [at small scales](../results/rivals.md).
 
 {head}

@@ -79,7 +79,7 @@ def page() -> dict[str, str | bytes]:
     title = '<h1 class="unseen">Label review</h1>'
     note = (
         '<p class="small">A demo: handwritten digits, some with a wrong label. Decisions stay in this tab; Learn needs '
-        'jnpl itself. <a href="report.html">The report</a>, <a href="./">about the demo</a></p>'
+        'jnpl itself. <a href="report.html">The report</a>, <a href="../start/">start</a></p>'
     )
     export = html[html.index('      <a href="/export/csv"') : html.index("</p>", html.index('<a href="/export/csv"'))]
     audit = next(line for line in html.splitlines() if 'href="/audit"' in line)

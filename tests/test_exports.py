@@ -52,7 +52,7 @@ def of_class(name, cls):
 
 
 def stable_api():
-    """The names that docs/stability.md promises to keep, one a line."""
+    """The names that CONTRIBUTING.md promises to keep, one a line."""
     for path in MODULES:
         module = importlib.import_module(path)
         for name in sorted(getattr(module, "__all__", defined_in(module))):
@@ -81,7 +81,7 @@ def run(*arguments):
 
 def test_the_stable_names_and_signatures_are_those_stored():
     changed = set(stable_api()) ^ set(STORED.read_text("utf-8").splitlines())
-    how = "a change that is wanted goes to CHANGELOG.md (docs/stability.md), then: python -m tests.test_exports"
+    how = "a change that is wanted goes to CHANGELOG.md (CONTRIBUTING.md), then: python -m tests.test_exports"
     assert changed == set(), how
 
 

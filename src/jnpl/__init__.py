@@ -1,4 +1,4 @@
-"""jnpl: find the wrong labels in a data set and train a classifier that is robust to them.
+"""jnpl: find mislabelled photos, texts and table rows, fix them, and get a classifier robust to the ones you miss.
 
 Names are loaded on first use: `import jnpl` and `jnpl --help` do not import torch.
 """

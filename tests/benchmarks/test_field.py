@@ -1,4 +1,4 @@
-"""docs/field.md is what its results say, and every run of it has settings that hold."""
+"""docs/results/field.md is what its results say, and every run of it has settings that hold."""
 
 import pytest
 from tests.helpers.scripts import load_script

@@ -69,7 +69,7 @@ def test_results_by_hand(script):
 
 
 def test_the_committed_page_is_what_the_rows_say(script):
-    page = (ROOT / "docs/pl-plus.md").read_text("utf-8")
+    page = (ROOT / "docs/results/pl-plus.md").read_text("utf-8")
     assert script.page(page) == page
     assert page.count("<!-- results of ") == 4
 

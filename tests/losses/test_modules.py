@@ -336,7 +336,7 @@ def test_a_collapse_is_reported_once_after_5000_samples():
     (found,) = collapse_warnings(predicted, labels)
     assert found.category is L.CollapseWarning
     assert "one class, 2, for 99% of the last 5,000 samples" in str(found.message)
-    assert "docs/pl-plus.md says why; use jnpl.RobustLoss" in str(found.message)
+    assert "docs/results/pl-plus.md says why; use jnpl.RobustLoss" in str(found.message)
     assert found.filename == __file__
 
 

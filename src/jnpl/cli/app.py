@@ -166,6 +166,6 @@ def _root(
         bool, typer.Option("--debug", help="Show where in the program an error was raised; goes with every command.")
     ] = False,
 ) -> None:
-    """Find the wrong labels in a data set and train a classifier that is robust to them."""
+    """Find mislabelled photos, texts and table rows, fix them, and get a classifier robust to the ones you miss."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -53,8 +53,8 @@ _RESAMPLED = 3_000  # samples of each fit for the interval
 # of the expected a, or of the fitted one where none is expected.
 _VARIANTS = ((0.0, 1.0), (0.45, 1.0), (0.75, 1.0), (EXPONENT, 0.85), (EXPONENT, 1.2), (0.0, 0.85), (0.0, 1.2))
 # The overlap is known to a part of itself at best, and a share that is called overlap is no noise: the interval reaches
-# as far as the overlap beyond a tenth would have to be wrong, on the sets of docs/noise-rate.md, and farther with few
-# samples per class.
+# as far as the overlap beyond a tenth would have to be wrong, on the sets of docs/results/noise-rate.md, and farther
+# with few samples per class.
 _CLEAR_OVERLAP, _OVERLAP_ERROR, _FEW_ERROR = 0.1, 0.45, 8.0
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
 _FREE_ROUNDS = 8  # first rounds in which T is free, or has one rate

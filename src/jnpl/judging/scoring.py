@@ -24,13 +24,14 @@ from jnpl.recipes.schema import Judging
 if TYPE_CHECKING:
     from jnpl.judging.ledger import Ledger
 
-# Share of the way from the trees' confidence to the network's; chosen on seed 0 of docs/tables.md: at 1 the ranking is
-# worse, at 0 few labels are called wrong.
+# Share of the way from the trees' confidence to the network's; chosen on seed 0 of docs/results/tables.md: at 1 the
+# ranking is worse, at 0 few labels are called wrong.
 _CONFIDENCE_SHARE = 0.75
 _MAX_POWER = 16.0
-MAX_NETWORK_LEAD = 0.1  # in agreement; above it the trees are left out: memorised labels explain less (docs/tables.md)
+# In agreement; above it the trees are left out: memorised labels explain less (docs/results/tables.md)
+MAX_NETWORK_LEAD = 0.1
 
-_UNEVEN_RULE = 2  # times the labels of the smallest class, chosen on docs/noise-rate.md
+_UNEVEN_RULE = 2  # times the labels of the smallest class, chosen on docs/results/noise-rate.md
 BY_RULE = "judged by the posterior alone: the labels seem to follow a rule, of uneven classes"
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)

@@ -317,7 +317,7 @@ def pl_plus_select(logits: Tensor, uniforms: Tensor, mean: Tensor | None = None)
 
     With `mean`, a departure from the paper, p is divided by it and renormalised first: y-hat is the class that the
     network believes more than usual, not the class that it believes most. A class that leads for all samples is then
-    never selected for all of them (docs/pl-plus.md).
+    never selected for all of them (docs/results/pl-plus.md).
 
     Args:
         logits: network output, (B, C).

@@ -242,7 +242,7 @@ class _CollapseWatch:
             self.warned = True
             warnings.warn(
                 f"the network predicts one class, {int(most)}, for {share:.0%} of the last {len(given):,} samples: the "
-                f"small value of JNPLLoss is no success. docs/pl-plus.md says why; use jnpl.RobustLoss",
+                f"small value of JNPLLoss is no success. docs/results/pl-plus.md says why; use jnpl.RobustLoss",
                 CollapseWarning,
                 stacklevel=5,
             )

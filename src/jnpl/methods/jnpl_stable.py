@@ -1,4 +1,4 @@
-"""JNPL with a PL+ that keeps all classes: NL until they have emerged, then NL+ and a balanced PL+ (docs/pl-plus.md)."""
+"""JNPL with a PL+ that keeps all classes (docs/results/pl-plus.md): NL first, then NL+ and a balanced PL+."""
 
 from typing import Any, Literal
 

@@ -1,7 +1,8 @@
 """Refined NL: NL+ over all complements, without PL+, then a second network on the posterior of the labels.
 
 The method of `jnpl find` on embeddings. It is not the paper's: PL+ would rank wrong labels worse in most of the data
-sets measured (docs/pl-plus.md), and a second stage that learns soft targets judges labels better than the first.
+sets measured (docs/results/pl-plus.md), and a second stage that learns soft targets judges labels better than the
+first.
 """
 
 from typing import Literal

@@ -22,9 +22,9 @@ NAMED_RECIPE_SIDE = 64  # pixels of image files for a recipe that the user names
 TIME_LIMIT = 20 * 60  # seconds that training on images may take on two cores; above, the images are made smaller
 CPU_SPEED = 800 * 32 * 32  # pixels per second of resnet8 on two cores (benchmarks/step.py)
 GPU_FACTOR = 50  # speed of a GPU relative to two cores
-MLP_RATE = 0.03  # for 30 epochs in batches of 64; at 0.1 an MLP memorises wrong labels (docs/fast.md)
+MLP_RATE = 0.03  # for 30 epochs in batches of 64; at 0.1 an MLP memorises wrong labels (docs/results/fast.md)
 _MIN_RATE_STEPS, _MAX_RATE = 2.0, 0.1  # smallest (learning rate x steps) per class; largest learning rate
-SMALL_IMAGE_SET = 5_000  # below as many images, training from random weights uses cross-entropy (docs/fast.md)
+SMALL_IMAGE_SET = 5_000  # below as many images, training from random weights uses cross-entropy (docs/results/fast.md)
 # Cross-entropy with the augmentation, schedule, averaged weights and classifier of `fast`. Its score is `history`: on
 # drawings of 20 classes the posterior ranked worse. p_y is low after so few steps, therefore the threshold is 1 / C.
 _CROSS_ENTROPY = {
@@ -107,7 +107,8 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
     numbers are scaled to a total variance of `width`: narrow ones need a higher learning rate and, in proportion to it,
     less weight decay. With few classes this makes little difference, and is left out. With many, cross-entropy at the
     start fades by the confusion of classes. The more samples, the fewer epochs, above all of the second stage with few
-    classes. The rules were fitted to photographs and texts of 1,500 to 50,000 samples (docs/owners.md, docs/field.md).
+    classes. The rules were fitted to photographs and texts of 1,500 to 50,000 samples (docs/owners.md,
+    docs/results/field.md).
 
     >>> plan = head_plan(1280, 10_000, 10)
     >>> plan["train.epochs"], plan["train.weight_decay"], plan["stages.refine.weight_decay"]

@@ -1,4 +1,4 @@
-"""docs/pl-plus.md: NL+ has no force back from a lost class, PL+ as written drives there, PL+ on p / mean p does not."""
+"""NL+ has no force back from a lost class, PL+ as written drives there, PL+ on p / mean p does not (pl-plus.md)."""
 
 import math
 
