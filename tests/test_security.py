@@ -104,7 +104,7 @@ _OTHERS = {  # whose files are the package's, or were written or checked a momen
     *("outputs/export/label_studio.py write", "outputs/export/onnx.py _runner", "outputs/hub.py download"),
     *("outputs/hub.py push_to_hub", "outputs/report/page.py render", "outputs/review/ranking.py from_bytes"),
     *("outputs/review/review_session.py export", "outputs/review/decisions.py _expected_schema"),
-    *("outputs/run_source.py open_run_data", "outputs/run_source.py _extended", "judging/tag_findings.py save"),
+    *("outputs/run_source.py open_run_data", "outputs/run_source.py _extended"),
     *("recipes/load.py _packaged", "cli/find.py _run"),
 }
 

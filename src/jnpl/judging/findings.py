@@ -696,6 +696,8 @@ class Findings:
             ...     Findings.load(folder) == findings
             True
         """
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
         columns = self._columns()
         content = {
             **self.summary(),
@@ -705,7 +707,7 @@ class Findings:
             **({} if self.noise is None else {"noise": self.noise._asdict()}),
             "transition_matrix": self.transition_matrix.tolist() if self.num_classes <= _MAX_WRITTEN else None,
         }
-        findings_files.write(Path(folder), columns, _frame(columns), content)
+        findings_files.write(Path(folder), "jnpl.findings", pa.table(columns), _frame(columns), content)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Findings:
@@ -719,7 +721,8 @@ class Findings:
 
         Example: see `save`.
         """
-        return cls(**findings_files.read(Path(folder)))
+        files = findings_files
+        return cls(**files.read(Path(folder), "jnpl.findings", files.LabelFacts, files.label_fields))
 
     def worst_positions(self, most: int) -> Labels:
         """Return positions of at most `most` undecided samples with a quality, label issues first, then by quality.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from jnpl.internal.errors import InputError
@@ -25,97 +24,121 @@ from jnpl.judging.noise_model import NoiseEstimate
 if TYPE_CHECKING:
     import pandas as pd
 
-_KIND, _VERSION = "jnpl.findings", 1  # written to findings.json
+Kind = Literal["jnpl.findings", "jnpl.tag-findings"]  # written to findings.json
+_NAMES: dict[Kind, str] = {"jnpl.findings": "findings", "jnpl.tag-findings": "findings on tags"}
+_VERSION = 1
+_Facts = TypeVar("_Facts", bound="FilesFacts")
 _MOST_CLASSES = 10_000_000  # in a file
 
 
-def write(
-    folder: Path, columns: Mapping[str, npt.NDArray[Any]], frame: pd.DataFrame, content: Mapping[str, Any]
-) -> None:
-    """Write the three files.
+def write(folder: Path, kind: Kind, table: Any, shown: pd.DataFrame, content: Mapping[str, Any]) -> None:
+    """Write the three files: a table of pyarrow, the rows as people see them, and facts.
 
     Args:
         folder: made if it is not there.
+        kind: of the findings.
+        table: for findings.parquet.
+        shown: for findings.csv.
+        content: for findings.json.
     """
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
-
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder to save findings in")
     make_folder(folder)
     with replacing(folder / "findings.parquet") as draft:
-        save_parquet(draft, pa.table(columns))
+        save_parquet(draft, table)
         digest = hashlib.sha256(draft.read_bytes()).hexdigest()
     with table_writer(folder / "findings.csv") as write_rows:
-        write_rows(frame)
+        write_rows(shown)
     # The hash is written last: after a crash in between, `read` sees that the files do not match.
-    facts = {"kind": _KIND, "version": _VERSION, **content, "parquet_sha256": digest}
+    facts = {"kind": kind, "version": _VERSION, **content, "parquet_sha256": digest}
     write_text(folder / "findings.json", json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """Return the fields of `Findings` that `write` wrote; missing or other files are an InputError."""
+def read(
+    folder: Path, kind: Kind, facts_type: type[_Facts], fields_of: Callable[[Any, _Facts], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the fields of findings that `write` wrote; missing or other files are an InputError.
+
+    Args:
+        folder: holds the files.
+        kind: of the findings.
+        facts_type: how findings.json is checked.
+        fields_of: makes the fields of the table and the facts.
+    """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     try:
         content = read_json(folder / "findings.json")
-        if (content["kind"], content["version"]) != (_KIND, _VERSION):
+        if (content["kind"], content["version"]) != (kind, _VERSION):
             raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
-        facts = check_facts(content, _FindingsFacts, "findings.json")
+        facts = check_facts(content, facts_type, "findings.json")
         with pa.OSFile(os.fspath(require_file(folder / "findings.parquet"))) as file:
             raw = file.read_buffer()  # read once: the table below is the one that was hashed
         if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
             raise InputError("findings.parquet is not the one that findings.json was written with")
         table = load_parquet(raw)
-        columns = {name: table[name].to_numpy() for name in table.column_names}
         if len(table) != facts.samples:
             raise InputError(f"{len(table)} rows, where findings.json has {facts.samples}")
-        names = checked_names(facts.class_names, facts.classes)
-        number = {name: i for i, name in enumerate(names or range(facts.classes))}
-        by_text = {str(name): i for name, i in number.items()}
-        given, suggested = (
-            np.array([number[label] for label in columns[name].tolist()], np.int64)
-            for name in ("given_label", "suggested_label")
-        )
-        quality, confidence = (columns[name].astype(np.float64) for name in ("label_quality", "suggested_confidence"))
-        unclear = columns.get("is_unclear", np.zeros(len(given), bool)).astype(bool)
-        return {
-            "given_labels": given,
-            "suggested_labels": np.where(unclear, given, suggested),
-            "label_quality": quality,
-            "suggested_confidence": np.where(unclear, quality, confidence),
-            "other_labels": np.where(suggested == given, -1, suggested),
-            "other_confidence": np.where(suggested == given, np.nan, confidence),
-            "num_classes": facts.classes,
-            "class_names": names,
-            "ids": columns["id"],
-            "paths": columns.get("path"),
-            "unreadable": columns.get("unreadable"),
-            "decided": columns.get("decided"),
-            "groups": {name[len(COLUMN) :]: of for name, of in columns.items() if name.startswith(COLUMN)} or None,
-            "excerpts": columns.get("excerpt"),
-            "votes": {
-                name[len(VOTE) :]: np.array([by_text.get(label, -1) for label in of.tolist()], np.int64)
-                for name, of in columns.items()
-                if name.startswith(VOTE)
-            }
-            or None,
-            "threshold_info": checked_threshold(content["threshold"], facts.classes),
-            "noise": checked_noise(content["noise"]) if "noise" in content else None,
-        }
+        return fields_of(table, facts)
     except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
         reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
         if isinstance(error, FileNotFoundError):
             reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
-        raise InputError(f"{folder} holds no findings that can be read: {reason}") from error
+        raise InputError(f"{folder} holds no {_NAMES[kind]} that can be read: {reason}") from error
 
 
-class _FindingsFacts(StoredFacts):
-    """findings.json, as far as it is used."""
+class FilesFacts(StoredFacts):
+    """What findings.json of every kind has."""
 
     samples: Annotated[int, Field(ge=1)]
+    parquet_sha256: str
+
+
+class LabelFacts(FilesFacts):
+    """findings.json of findings on labels, as far as it is used."""
+
     classes: Annotated[int, Field(ge=1, le=_MOST_CLASSES)]
     class_names: list[str] | list[int] | None
-    parquet_sha256: str
+    threshold: Any
+    noise: Any = None
+
+
+def label_fields(table: Any, facts: LabelFacts) -> dict[str, Any]:
+    """Return the fields of `Findings` in a table of pyarrow and the facts beside it."""
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    names = checked_names(facts.class_names, facts.classes)
+    number = {name: i for i, name in enumerate(names or range(facts.classes))}
+    by_text = {str(name): i for name, i in number.items()}
+    given, suggested = (
+        np.array([number[label] for label in columns[name].tolist()], np.int64)
+        for name in ("given_label", "suggested_label")
+    )
+    quality, confidence = (columns[name].astype(np.float64) for name in ("label_quality", "suggested_confidence"))
+    unclear = columns.get("is_unclear", np.zeros(len(given), bool)).astype(bool)
+    return {
+        "given_labels": given,
+        "suggested_labels": np.where(unclear, given, suggested),
+        "label_quality": quality,
+        "suggested_confidence": np.where(unclear, quality, confidence),
+        "other_labels": np.where(suggested == given, -1, suggested),
+        "other_confidence": np.where(suggested == given, np.nan, confidence),
+        "num_classes": facts.classes,
+        "class_names": names,
+        "ids": columns["id"],
+        "paths": columns.get("path"),
+        "unreadable": columns.get("unreadable"),
+        "decided": columns.get("decided"),
+        "groups": {name[len(COLUMN) :]: of for name, of in columns.items() if name.startswith(COLUMN)} or None,
+        "excerpts": columns.get("excerpt"),
+        "votes": {
+            name[len(VOTE) :]: np.array([by_text.get(label, -1) for label in of.tolist()], np.int64)
+            for name, of in columns.items()
+            if name.startswith(VOTE)
+        }
+        or None,
+        "threshold_info": checked_threshold(facts.threshold, facts.classes),
+        "noise": None if facts.noise is None else checked_noise(facts.noise),
+    }
 
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]

@@ -7,7 +7,6 @@ the tag being there or not. The quality of a sample is the probability that all 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -20,9 +19,8 @@ from pydantic import Field
 
 from jnpl.data.tags import can_be_judged, separator_for
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, replacing, require_file, write_text
-from jnpl.internal.json_files import StoredFacts, check_facts, read_json
-from jnpl.internal.tables import load_parquet, save_parquet, table_writer
+from jnpl.internal.json_files import StoredFacts
+from jnpl.judging import findings_files
 from jnpl.judging.column_checks import checked_ids, checked_mask, checked_names, checked_texts
 from jnpl.judging.noise_model import Interval
 from jnpl.judging.threshold import resolve_threshold
@@ -34,7 +32,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Array: TypeAlias = npt.NDArray[Any]
 
-KIND, _VERSION = "jnpl.tag-findings", 1  # in findings.json
 THRESHOLD = 0.5  # of the quality: pairs that are more likely wrong than right
 
 
@@ -337,11 +334,7 @@ class TagFindings:
         """
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-        place, size = Path(folder), len(self.tag_names)
-        if place.exists() and not place.is_dir():
-            raise InputError(f"{place} is a file, not a folder to save findings in")
-        make_folder(place)
-        names = pa.list_(pa.string())
+        size, names = len(self.tag_names), pa.list_(pa.string())
         columns = {
             name: pa.array(values.tolist(), names) if isinstance(values.iloc[0], list) else pa.array(values.to_numpy())
             for name, values in self.table.items()
@@ -351,13 +344,8 @@ class TagFindings:
         )
         if self.decided is not None:
             columns["decided"] = pa.FixedSizeListArray.from_arrays(pa.array(self.decided.ravel()), size)
-        with replacing(place / "findings.parquet") as draft:
-            save_parquet(draft, pa.table(columns))
-            digest = hashlib.sha256(draft.read_bytes()).hexdigest()
         mark = separator_for(self.tag_names)
         shown = self.table.map(lambda cell: mark.join(cell) if isinstance(cell, list) else cell)
-        with table_writer(place / "findings.csv") as write_rows:
-            write_rows(shown)
         noise = (
             None
             if self.noise is None
@@ -368,40 +356,19 @@ class TagFindings:
                 "extra_by_tag": _plain(self.noise.extra_by_tag),
             }
         )
-        facts = {
-            "kind": KIND,
-            "version": _VERSION,
+        content = {
             **self.summary(),
             "tag_names": list(self.tag_names),
             "threshold": self.threshold,
             "thresholds": None if self.thresholds is None else self.thresholds.tolist(),
             "noise": noise,
-            "parquet_sha256": digest,
         }
-        # The hash is written last: after a crash in between, `load` sees that the files do not match.
-        write_text(place / "findings.json", json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        findings_files.write(Path(folder), "jnpl.tag-findings", pa.table(columns), shown, content)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> TagFindings:
         """Read what `save` wrote; missing or other files are an InputError. Example: see `save`."""
-        import pyarrow as pa  # noqa: PLC0415 - slow to import
-
-        place = Path(folder)
-        try:
-            content = read_json(place / "findings.json")
-            if (content["kind"], content["version"]) != (KIND, _VERSION):
-                raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
-            facts = check_facts(content, _TagFacts, "findings.json")
-            with pa.OSFile(os.fspath(require_file(place / "findings.parquet"))) as file:
-                raw = file.read_buffer()  # read once: the table below is the one that was hashed
-            if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
-                raise InputError("findings.parquet is not the one that findings.json was written with")
-            return cls(**_stored(load_parquet(raw), facts))
-        except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
-            reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
-            if isinstance(error, FileNotFoundError):
-                reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
-            raise InputError(f"{place} holds no findings on tags that can be read: {reason}") from error
+        return cls(**findings_files.read(Path(folder), "jnpl.tag-findings", _TagFacts, _stored))
 
 
 _Rate = Annotated[float, Field(ge=0, le=1)]
@@ -415,22 +382,18 @@ class _TagNoiseFacts(StoredFacts):
     extra_by_tag: list[_Rates | None]
 
 
-class _TagFacts(StoredFacts):
+class _TagFacts(findings_files.FilesFacts):
     """findings.json, as far as it is used."""
 
-    samples: Annotated[int, Field(ge=1)]
     tag_names: list[str]
     threshold: _Rate
     thresholds: list[_Rate] | None = None
     noise: _TagNoiseFacts | None = None
-    parquet_sha256: str
 
 
 def _stored(table: Any, facts: _TagFacts) -> dict[str, Any]:
     """Return the fields of `TagFindings` after a check."""
     names, samples = checked_names(facts.tag_names, len(facts.tag_names)), facts.samples
-    if len(table) != samples:
-        raise InputError(f"{len(table)} rows, where findings.json has {samples}")
     columns = set(table.column_names)
     shape = (samples, len(facts.tag_names))
     number = {name: at for at, name in enumerate(facts.tag_names)}
