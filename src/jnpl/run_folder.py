@@ -241,7 +241,7 @@ class AuditFacts(StoredFacts):
     @property
     def sample(self) -> AuditSample:
         """The sample that was drawn."""
-        return AuditSample(*(np.array(each, np.int64) for each in (self.positions, self.part, self.sizes)))
+        return AuditSample(*(np.array(column, np.int64) for column in (self.positions, self.part, self.sizes)))
 
     @property
     def labels(self) -> dict[int, int]:

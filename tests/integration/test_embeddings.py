@@ -334,7 +334,7 @@ def test_small_images_and_named_networks_are_trained_from_scratch(tmp_path, caps
         assert "efficientnet" not in err
 
 
-def test_an_unknuser_backbone_is_one_line(photos, tmp_path, capsys):
+def test_an_unknown_user_backbone_is_one_line(photos, tmp_path, capsys):
     for name in ("efficientnet", "hf:no/such-model"):
         code, _, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "run"), "--backbone", name)
         assert (code, err.count("\n")) == (2, 1), err

@@ -62,7 +62,7 @@ def describe_data(
     examples = evidence(source, findings, suspects)
     pictures = source.inputs if source.kind == "image" else source.pictures
     found_problems = problems(source, _unreadable(findings, source), progress, short)
-    first, others = worst[:_FIRST].tolist(), [at for each in examples.values() for at in each.values()]
+    first, others = worst[:_FIRST].tolist(), [at for by_kind in examples.values() for at in by_kind.values()]
     of_first = [at for name in first for at in examples.get(name, {}).values()]
     special = _shown_neighbours(source, found_problems)
     shown = list(dict.fromkeys([*first, *special, *of_first, *worst.tolist(), *others]))

@@ -164,15 +164,15 @@ def _groups(source: Source, positions: list[int], progress: Callable[[float], No
 
 def common_samples(source: Source, other: Source) -> int:
     """Return how many samples of another source have the content of one of the source; 0 if they cannot be compared."""
-    texts = [each.inputs.texts() if each.texts is None else each.texts for each in (source, other)]
+    texts = [data.inputs.texts() if data.texts is None else data.texts for data in (source, other)]
     if texts[0] is not None and texts[1] is not None:
         stripped = {text.strip() for text in texts[0]}
         return sum(text.strip() in stripped for text in texts[1])
-    ours, theirs = (each.pictures or each.inputs for each in (source, other))
+    ours, theirs = (data.pictures or data.inputs for data in (source, other))
     if ours.path(0) is not None and theirs.path(0) is not None:
         sizes = ours.sizes(), theirs.sizes()
         common = np.setdiff1d(np.intersect1d(sizes[0], sizes[1]), [0])
-        same_size = [np.flatnonzero(np.isin(each, common)).tolist() for each in sizes]
+        same_size = [np.flatnonzero(np.isin(side, common)).tolist() for side in sizes]
         digests = {digest for digest, _ in _hashed(ours, same_size[0], head_only=True)}
         return sum(digest in digests for digest, _ in _hashed(theirs, same_size[1], head_only=True))
     if ours.content(0) is None or theirs.content(0) is None:

@@ -96,4 +96,4 @@ def evidence(source: Source, findings: Findings, positions: Positions) -> dict[i
             best = (vectors.of(block) @ unit.T).argmax(axis=1)
             for at, example in zip(block.tolist(), pool[best].tolist(), strict=True):
                 nearest_of[at][label] = example
-    return {at: each for at, each in nearest_of.items() if each}
+    return {at: nearest for at, nearest in nearest_of.items() if nearest}

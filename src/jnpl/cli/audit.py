@@ -87,10 +87,10 @@ def summary(result: dict[str, Any]) -> list[str]:
     )
     if result["unsure"]:
         lines.append(f"  {result['unsure']:,} more were left as unsure; the interval allows for both answers")
-    for each in result["by_class"][:_CLASSES]:
-        low, high = each["noise_interval"]
-        shares = f"{each['wrong']:,} of {each['checked']:,} wrong ({low:.0%} to {high:.0%})"
-        lines.append(f"  {each['class']}: {shares}")
+    for row in result["by_class"][:_CLASSES]:
+        low, high = row["noise_interval"]
+        shares = f"{row['wrong']:,} of {row['checked']:,} wrong ({low:.0%} to {high:.0%})"
+        lines.append(f"  {row['class']}: {shares}")
     if len(result["by_class"]) > _CLASSES:
         lines.append(f"  ... and {len(result['by_class']) - _CLASSES:,} more classes (--json)")
     if result["more_to_halve"] is not None:

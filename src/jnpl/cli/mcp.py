@@ -121,7 +121,7 @@ def make_server(root: Path, *, reviewer: str | None = None) -> "MCPServer[Any]":
             "--budget": budget,
             "--quality": None if quality == "auto" else quality,
         }
-        return await _command(context, root, ["find", "-o", str(inside(run)), *_given(options), "--", str(place)])
+        return await _command(context, root, ["find", "-o", str(inside(run)), *_arguments(options), "--", str(place)])
 
     def summary(run: str) -> dict[str, Any]:
         """Return what a run says now: samples, suspects left, decided labels, the share of wrong labels in words and
@@ -181,7 +181,7 @@ def make_server(root: Path, *, reviewer: str | None = None) -> "MCPServer[Any]":
             "--min-confidence": min_confidence,
         }
         flags = [name for name, wanted in (("--drop", drop), ("--overwrite", overwrite)) if wanted]
-        return await _command(context, root, ["apply", *_given(options), *flags, "--", str(inside(run))])
+        return await _command(context, root, ["apply", *_arguments(options), *flags, "--", str(inside(run))])
 
     for tool in (find, summary, suspects, *((decide, apply) if reviewer is not None else ())):
         reads = tool in (summary, suspects)
@@ -190,7 +190,7 @@ def make_server(root: Path, *, reviewer: str | None = None) -> "MCPServer[Any]":
     return server
 
 
-def _given(options: dict[str, Any]) -> list[str]:
+def _arguments(options: dict[str, Any]) -> list[str]:
     """Return options of a command line, without those that are not given."""
     return [f"{name}={value}" for name, value in options.items() if value is not None]
 
@@ -297,6 +297,6 @@ def _line(error: Exception) -> str:
 
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in cause.errors())
+        return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in cause.errors())
     message = error_line(cause) if isinstance(cause, Exception) else None
     return " ".join((message or str(error)).split())

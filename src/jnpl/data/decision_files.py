@@ -13,7 +13,7 @@ from jnpl.internal.files import printable, require_file
 from jnpl.internal.json_files import parse_json
 
 _FIELD = "decision"  # of FiftyOne, where no other is named
-_TAGS = {each.name.lower(): each for each in WithoutLabel}  # "drop" and "unsure"
+_TAGS = {kind.name.lower(): kind for kind in WithoutLabel}  # "drop" and "unsure"
 
 
 def read_decisions(
@@ -58,7 +58,7 @@ def _json(path: Path) -> Any:
 def _from_label_studio(tasks: list[Any]) -> LabelRows:
     rows: LabelRows = []
     for task in tasks:
-        annotations = [each for each in task.get("annotations") or () if isinstance(each, dict)]
+        annotations = [made for made in task.get("annotations") or () if isinstance(made, dict)]
         if not annotations:
             continue
         data, last = task.get("data") or {}, annotations[-1]

@@ -207,7 +207,7 @@ def read_label_rows(
     return label_rows
 
 
-_WITHOUT_LABEL = {each.name.lower(): each for each in WithoutLabel}
+_WITHOUT_LABEL = {kind.name.lower(): kind for kind in WithoutLabel}
 
 
 def match(text: str, texts: Iterable[str] | dict[str, Any]) -> str | None:

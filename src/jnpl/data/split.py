@@ -93,7 +93,7 @@ def with_test(source: Source, test: Source) -> Source:
         shown = ", ".join(map(str, source.class_names[:10]))
         raise InputError(f"{test.name} has a class {strange[0]!r} that {source.name} has not ({shown})")
     if (source.tags is None) != (test.tags is None):
-        one, other = ("several tags" if each.tags is not None else "one label" for each in (source, test))
+        one, other = ("several tags" if data.tags is not None else "one label" for data in (source, test))
         raise InputError(f"{source.name} has {one} per sample, but {test.name} {other}")
     numbers = np.array([number_of[str(name)] for name in test.class_names], np.int64)
     tags = None

@@ -252,7 +252,7 @@ def _sample_names(inputs: Inputs) -> npt.NDArray[np.uint64] | None:
         contents = (f"{inputs.path(at)}\0{sizes[at]}\0{time}" for at, time in enumerate(times.tolist()))
     else:
         return None
-    digests = b"".join(hashlib.sha256(each.encode("utf-8", "surrogatepass")).digest()[:8] for each in contents)
+    digests = b"".join(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in contents)
     return np.frombuffer(digests, "<u8")
 
 

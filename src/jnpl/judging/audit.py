@@ -107,14 +107,14 @@ def estimate(sample: AuditSample, answers: npt.NDArray[np.integer]) -> AuditedRa
     )
     judged = right + wrong
     if (judged == 0).any():  # a part without an answer: the sample is too small to be judged apart
-        wrong, unsure, judged, sizes = (each.sum(keepdims=True) for each in (wrong, unsure, judged, sample.sizes))
+        wrong, unsure, judged, sizes = (counts.sum(keepdims=True) for counts in (wrong, unsure, judged, sample.sizes))
     else:
         sizes = sample.sizes
     if not judged.sum():
         raise InputError("no label was checked yet")
     low, high = _interval(sizes, judged + unsure, wrong, unsure)
     rate = float((sizes / sizes.sum()) @ (wrong / judged))
-    counts = (int(each.sum()) for each in (judged, wrong, unsure))
+    counts = (int(count.sum()) for count in (judged, wrong, unsure))
     return AuditedRate(rate, min(low, rate), max(high, rate), *counts)
 
 
@@ -123,7 +123,7 @@ def of_all(rate: AuditedRate, sample: AuditSample, findings: Findings) -> Audite
     scored = max(int(np.count_nonzero(~np.isnan(findings.label_quality))), int(sample.sizes.sum()))
     decided_wrong = np.count_nonzero(findings.is_certain & (findings.label_quality == 0)) / scored
     share = float(sample.sizes.sum()) / scored
-    whole, low, high = (float(decided_wrong + share * each) for each in rate[:3])
+    whole, low, high = (float(decided_wrong + share * bound) for bound in rate[:3])
     return rate._replace(rate=whole, low=low, high=high)
 
 
@@ -134,7 +134,7 @@ def more_to_halve(sample: AuditSample, answers: npt.NDArray[np.integer]) -> int 
     total = now.checked + now.unsure
 
     def width(checks: float) -> float:
-        low, high = _interval(sizes, *(np.array([each * checks / total]) for each in (total, now.wrong, now.unsure)))
+        low, high = _interval(sizes, *(np.array([count * checks / total]) for count in (total, now.wrong, now.unsure)))
         return high - low
 
     most, target = int(sizes[0]), width(total) / 2

@@ -88,11 +88,11 @@ class UsualCells:
             cells, ours, theirs = rows.iloc[:, at], usual.reindex(given), usual.reindex(other)
             if list(usual.columns) == ["mean", "std"]:
                 values = cells.to_numpy(np.float64, na_value=np.nan)
-                off = [np.abs(values - each["mean"].to_numpy()) / each["std"].to_numpy() for each in (ours, theirs)]
+                off = [np.abs(values - of["mean"].to_numpy()) / of["std"].to_numpy() for of in (ours, theirs)]
                 scores[:, at] = np.nan_to_num(off[0] - off[1], nan=0.0)
             else:
                 place = usual.columns.get_indexer(pd.Index(cells.astype(str)))
-                share = [np.nan_to_num(each.to_numpy())[np.arange(len(rows)), place] for each in (ours, theirs)]
+                share = [np.nan_to_num(of.to_numpy())[np.arange(len(rows)), place] for of in (ours, theirs)]
                 scores[:, at] = _CATEGORY * (share[1] - share[0])
         return scores
 

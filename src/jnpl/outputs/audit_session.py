@@ -72,11 +72,11 @@ class AuditSession:
         with self._lock:
             facts, now = self.facts(), datetime.now(UTC).isoformat(timespec="milliseconds")
             added = [AuditAnswer(position=position, label=label, by=by, at=now) for position, label in answers]
-            for each in added:
-                if each.position not in facts.positions:
-                    raise InputError(f"sample {each.position} is not one of the {len(facts.positions)} to check")
-                if not UNSURE_LABEL <= each.label < len(self.names):
-                    raise InputError(f"a label is a class number, 0 to {len(self.names) - 1}, got {each.label}")
+            for answer in added:
+                if answer.position not in facts.positions:
+                    raise InputError(f"sample {answer.position} is not one of the {len(facts.positions)} to check")
+                if not UNSURE_LABEL <= answer.label < len(self.names):
+                    raise InputError(f"a label is a class number, 0 to {len(self.names) - 1}, got {answer.label}")
             facts = facts.model_copy(update={"answers": [*facts.answers, *added]})
             self.run.write_audit(facts)
             return facts

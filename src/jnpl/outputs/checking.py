@@ -225,7 +225,7 @@ def _facts(
     facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_facts["noise_rate"]}
     facts["compared"] = comparison is not None
     facts["unknown_classes"] = strange = _unknown_classes(findings, classes)
-    sentences = [_about(each) for each in strange]
+    sentences = [_about(unknown) for unknown in strange]
     if comparison is not None:
         facts |= {
             "far": [{"id": _plain(findings.ids[at]), "p_value": comparison.far[at]} for at in _farthest(comparison)],
@@ -303,7 +303,7 @@ def _shift(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the p-values of three shifts, and a sentence for each that is significant, by the rule of Holm (1979)."""
     old, names = run.findings, findings.class_names or ()
-    counts = [np.bincount(each.given_labels, minlength=findings.num_classes)[:classes] for each in (findings, old)]
+    counts = [np.bincount(result.given_labels, minlength=findings.num_classes)[:classes] for result in (findings, old)]
     shares = [count / max(count.sum(), 1) for count in counts]
     most = int(np.abs(shares[0] - shares[1]).argmax())
     tests = {
@@ -320,7 +320,7 @@ def _shift(
         and unseen
         and not math.isnan(findings.noise_rate - old.noise_rate)
     ):
-        spread = [(each.high - each.low) / (2 * _NORMAL_90) for each in (findings.noise, old.noise)]
+        spread = [(estimate.high - estimate.low) / (2 * _NORMAL_90) for estimate in (findings.noise, old.noise)]
         tests["noise_rate"] = (
             _two_sided(findings.noise_rate - old.noise_rate, sum(spread)),
             f"the share of wrong labels differs: {findings.noise_rate:.1%}, in the run {old.noise_rate:.1%}",

@@ -159,7 +159,7 @@ def _results(batch: CheckedBatch) -> Iterator[tuple[str, int, str]]:
     for far in facts.get("far", ()):
         text = f"only {far['p_value']:.2%} of the run's samples are as far from all others"
         yield "like-nothing-in-the-run", position[str(far["id"])], text
-    strange = {each["class"] for each in facts["unknown_classes"]}
+    strange = {unknown["class"] for unknown in facts["unknown_classes"]}
     for at in np.flatnonzero([names[label] in strange for label in findings.given_labels.tolist()]).tolist():
         yield "unknown-class", at, f"labelled {names[findings.given_labels[at]]}, a class that the run does not know"
 

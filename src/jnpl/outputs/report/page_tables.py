@@ -411,9 +411,9 @@ def filter_options(suspects: Sequence[Suspect], kind: str, findings: Findings) -
     """Return number, name and count of the given or suggested classes of suspects, or of extra or missing tags."""
     if isinstance(findings, TagSetFindings):
         tag_kind = {"given": "extra", "suggested": "missing"}[kind]
-        numbers = [issue.number for each in suspects for issue in each.tag_issues if issue.kind == tag_kind]
+        numbers = [issue.number for row in suspects for issue in row.tag_issues if issue.kind == tag_kind]
         return class_options(numbers, [text.plain(name, _MAX_NAME) for name in findings.sets.tag_names])
-    numbers = [each.given_number if kind == "given" else each.suggested_number for each in suspects]
+    numbers = [row.given_number if kind == "given" else row.suggested_number for row in suspects]
     return class_options(numbers, printable_names(findings))
 
 

@@ -57,7 +57,7 @@ class ReviewSession:
         self.tag_names = None if self._sets is None else [plain(name, _NAME_LIMIT) for name in self._sets.tag_names]
         self.names = [] if self._sets is not None else [plain(name, _NAME_LIMIT) for name in findings.names]
         self._given = findings.given_labels
-        self.groups = [(column, *each) for column, of in (findings.groups or {}).items() for each in _counted(of)]
+        self.groups = [(column, *pair) for column, of in (findings.groups or {}).items() for pair in _counted(of)]
         self.groups = self.groups[:_MAX_GROUPS]
         self._store = open_store(run)
         self._lock = threading.RLock()

@@ -197,7 +197,7 @@ class Samples:
         if position != beside.position or beside.given == beside.suggested:
             return ordered
         usual = [self._usual.usual(label) for label in beside[1:]]
-        return {**ordered, "usual": {"labels": beside[1:], "cells": [[each[at] for each in usual] for at in order]}}
+        return {**ordered, "usual": {"labels": beside[1:], "cells": [[row[at] for row in usual] for at in order]}}
 
     def matching(self, text: str) -> Mask:
         """Return the samples (N,) whose id or text contains a text, in upper or lower case."""
