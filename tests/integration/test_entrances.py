@@ -1,15 +1,20 @@
 """The same data through every entrance: the same findings and the same folder, byte for byte."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from tests.helpers.command import jnpl as jnpl_command
 
 import jnpl
 from jnpl import noise, pipeline
 from jnpl.data.opening import open_source
+from jnpl.experiments import run_data
+from jnpl.experiments.runner import train_run
+from jnpl.experiments.spec import RunSpec
 from jnpl.outputs.review.decisions import CurrentDecisions
 from jnpl.outputs.review.ranking import Ranking
 from jnpl.outputs.review.retraining import retrain
@@ -75,6 +80,9 @@ def test_every_entrance_gives_the_same(make, capsys, tmp_path, monkeypatch):
     code, _, error = jnpl_command(capsys, "find", name, "-o", "run", *OPTIONS, *chosen, "--no-report")
     assert code == 0, error
     expected = (tmp_path / "run" / "findings.csv").read_bytes()
+    code, _, error = jnpl_command(capsys, "train", name, "-o", "trained", *OPTIONS, *chosen)
+    assert code == 0, error
+    assert (tmp_path / "trained" / "findings.csv").read_bytes() == expected
 
     by_path = jnpl.find_label_issues(name, settings=SETTINGS, out=tmp_path / "by-path", **columns)
     in_memory = jnpl.find_label_issues(inputs, labels, settings=SETTINGS)
@@ -93,10 +101,44 @@ def test_every_entrance_gives_the_same(make, capsys, tmp_path, monkeypatch):
         lambda _: None,
     )
 
-    for number, findings in enumerate([by_path, in_memory, fitted.findings_, run.findings]):
+    for number, findings in enumerate([by_path, in_memory, fitted.findings_, run.findings, learnt.findings]):
         assert findings_bytes(findings, tmp_path / str(number)) == expected
-    np.testing.assert_array_equal(learnt.findings.label_quality, by_path.label_quality)
     here, there = files_of(tmp_path / "run"), files_of(tmp_path / "by-path")
     assert set(here) == set(there)
     for file, content in here.items():
         assert there[file] == content, file
+
+
+def test_images_through_every_entrance(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JNPL_CACHE", str(tmp_path / "cache"))
+    net = "from torch import nn\ndef make():\n    return nn.Sequential(nn.AvgPool2d(28), nn.Flatten())\n"
+    (tmp_path / "pooled_photos.py").write_text(net)
+    random, labels = np.random.default_rng(0), np.arange(60) % 2
+    pixels = np.clip(random.normal(100 + 40 * labels[:, None, None, None], 30, (60, 16, 16, 3)), 0, 255).astype(
+        np.uint8
+    )
+    names = np.array(["dark", "light"])[noise.symmetric(labels, 0.2, 2, seed=0)]
+    order = np.argsort(names, kind="stable")  # as a folder is read
+    for name, image, number in zip(names[order], pixels[order], range(60), strict=True):
+        (tmp_path / "photos" / name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(tmp_path / "photos" / name / f"{number:02}.png")
+    quick = ("--backbone", "pooled_photos:make", "--workers", "0")
+    for command in ("find", "train"):
+        code, _, error = jnpl_command(capsys, command, "photos", "-o", command, *OPTIONS, *quick)
+        assert code == 0, error
+    expected = (tmp_path / "find" / "findings.csv").read_bytes()
+    assert (tmp_path / "train" / "findings.csv").read_bytes() == expected
+    options = {"backbone": "pooled_photos:make", "settings": SETTINGS}
+    by_path = jnpl.find_label_issues("photos", **options)
+    assert findings_bytes(by_path, tmp_path / "by-path") == expected
+    in_memory = jnpl.find_label_issues(pixels[order], names[order], **options)
+    np.testing.assert_array_equal(in_memory.label_quality, by_path.label_quality)
+
+
+def test_an_experiment_judges_as_the_pipeline_does(tmp_path):
+    spec = RunSpec(variant="fast", data="iris", noise="symm", rate=0.2, epochs=2, batch_size=32, seed=1)
+    train_run(spec, tmp_path / "experiment", None)
+    source = replace(run_data.load(spec, None), test=None)
+    expected = pipeline.run_recipe(source, spec.recipe(), seed=spec.seed, strict=True, report=QUIET).findings
+    assert RunFolder(tmp_path / "experiment" / "train").findings == expected
