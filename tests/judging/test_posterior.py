@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jnpl import metrics
 from jnpl.internal.errors import InputError
-from jnpl.judging.posterior import posterior, tied
+from jnpl.judging.posterior import posterior, tied, with_true_shares
 
 
 def literal_background(probs):
@@ -265,3 +265,23 @@ def test_known_classes_are_certain_and_count_in_the_matrix():
     np.testing.assert_array_equal(
         posterior(probs, labels, decided=np.full(300, -1)).probs, posterior(probs, labels).probs
     )
+
+
+def test_classes_are_predicted_as_often_as_they_truly_occur():
+    transition = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    true = np.repeat([0, 1, 2], [450, 450, 100])
+    labels = np.repeat([0, 1, 2] * 3, [360, 45, 45, 45, 360, 45, 10, 10, 80])
+    learnt = np.eye(3)[labels] * 0.4 + np.eye(3)[true] * 0.4 + 0.2 / 3  # as often as labels were given
+    learnt[0] = np.nan
+    adapted = with_true_shares(learnt, labels, transition)
+    assert np.isnan(adapted[0]).all()
+    np.testing.assert_allclose(adapted[1:].sum(1), 1)
+    np.testing.assert_allclose(np.nanmean(adapted, axis=0), [0.45, 0.45, 0.1], atol=0.003)
+    factors = adapted[1:] / learnt[1:]
+    factors /= factors[:, :1]
+    np.testing.assert_allclose(factors, np.broadcast_to(factors[0], factors.shape))  # the same for all samples
+    of_its_own = transition.copy()
+    of_its_own[0, :2] = 0.6, 0.3
+    for other in (of_its_own, np.full((3, 3), 0.001) + 0.997 * np.eye(3), np.full((3, 3), 1 / 3)):
+        assert with_true_shares(learnt, labels, other) is learnt
+    assert with_true_shares(learnt[:1], labels[:1], transition) is not None

@@ -12,7 +12,7 @@ from jnpl.judging.findings import Findings
 from jnpl.judging.ledger import Ledger
 from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.judging.out_of_fold import expected_scale, out_of_fold
-from jnpl.judging.posterior import posterior
+from jnpl.judging.posterior import posterior, with_true_shares
 from jnpl.judging.trees import TreePredictions
 from jnpl.recipes.schema import Judging
 
@@ -48,7 +48,9 @@ class Predictions:
 
 
 MEAN = ((RECORDED + NETWORK) / 2).astype(np.float64)
-POSTERIOR = posterior(MEAN, LABELS).probs
+POSTERIOR, TRANSITION = posterior(MEAN, LABELS)
+ADAPTED = with_true_shares(MEAN, LABELS, TRANSITION)  # all mistakes share one rate
+JOINT = ADAPTED * TRANSITION[:, LABELS].T
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ POSTERIOR = posterior(MEAN, LABELS).probs
         ("margin", None),
         ("network", NETWORK),
         ("posterior", POSTERIOR),
-        ("blend", (MEAN + POSTERIOR) / 2),
+        ("blend", (ADAPTED + JOINT / JOINT.sum(1, keepdims=True)) / 2),
     ],
 )
 def test_the_probabilities_that_decide(score, wanted):
@@ -69,6 +71,23 @@ def test_the_probabilities_that_decide(score, wanted):
         assert final.probs is None
     else:
         np.testing.assert_allclose(final.probs, wanted, rtol=1e-6)
+
+
+def test_a_blend_of_mistakes_with_rates_of_their_own_keeps_the_shares_of_classes():
+    given = np.where((LABELS == 0) & (np.arange(120) < 60), 1, LABELS)  # half of the first class is labelled 1
+    predicted = Predictions(labels=given)
+    predicted.probabilities = lambda _: (0.97 * np.eye(CLASSES)[LABELS] + 0.01).astype(np.float32)
+    mean = scoring.mean_probs(nn.Identity(), predicted)
+    final = scoring.final_probs(Judging(score="blend"), nn.Identity(), predicted)
+    np.testing.assert_allclose(final.probs, (mean + posterior(mean, given).probs) / 2)
+
+
+def test_a_decided_label_is_certain_in_the_posterior_of_a_blend():
+    decided = np.where(np.arange(120) < 5, 2, -1)
+    final = scoring.final_probs(Judging(score="blend"), nn.Identity(), Predictions(decided=decided))
+    transition = posterior(MEAN, LABELS, decided=decided).transition
+    certain = (with_true_shares(MEAN, LABELS, transition)[:5] + np.eye(CLASSES)[[2] * 5]) / 2
+    np.testing.assert_allclose(final.probs[:5], certain)
 
 
 def test_a_compact_ledger_leaves_the_network_alone():

@@ -34,6 +34,8 @@ _MAX_ROUNDS = 100
 _TOLERANCE = 1e-5  # EM stops when no entry of T changes by more
 _BLOCK = 1 << 22  # numbers that are worked on at once
 _MAX_MATRIX = 500  # classes up to which mistakes may have rates of their own
+_NEARLY_ALL = 0.99  # rate of right labels above which the shares of classes are as given
+_SHARE_ROUNDS, _SHARE_ROWS, _MOST_FACTOR = 20, 50_000, 10.0  # in which classes get their factors; between the factors
 
 
 class Posterior(NamedTuple):
@@ -101,6 +103,41 @@ def posterior(
     for label, part in parts.items():
         whole[rows[part]] = _bayes(p[part], matrix[:, label], true[part])
     return Posterior(whole, matrix)
+
+
+def with_true_shares(
+    probs: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], transition: Floats
+) -> npt.NDArray[np.floating]:
+    """Return probabilities (N, C) times a factor for each class, so that it is predicted as often as it truly occurs.
+
+    Wrong labels fill a small class with samples of the others, and class weights let these count more: a network that
+    has learnt them predicts the class too often. If all mistakes share one rate r, and right labels have the rate d, a
+    class of share s has the share g = s d + (1 - s) r of the given labels, which tells s. Where some mistakes have
+    rates of their own, or hardly any label is wrong, the probabilities stay as they are. Rows of nan stay nan.
+
+    Example:
+        >>> given = np.repeat([0, 1, 2], [66, 17, 17])  # of 80, 10 and 10 samples a fifth is labelled as another class
+        >>> one_rate = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+        >>> with_true_shares(np.full((100, 3), 1 / 3), given, one_rate)[0].round(2).tolist()
+        [0.8, 0.1, 0.1]
+    """
+    size = len(transition)
+    rates, right = transition[~np.eye(size, dtype=bool)], float(transition.diagonal().mean())
+    readable = np.flatnonzero(~np.isnan(probs[:, 0]))
+    if size < 3 or not len(readable) or np.ptp(rates) > _TOLERANCE or not rates[0] < right < _NEARLY_ALL:
+        return probs
+    given = np.bincount(labels[readable], minlength=size) / len(readable)
+    shares = np.maximum((given - rates[0]) / (right - rates[0]), given / _MOST_FACTOR)
+    shares /= max(shares.sum(), _MIN_PROB)
+    some, factor = probs[readable[:: len(readable) // _SHARE_ROWS + 1]], np.ones(size)
+    for _ in range(_SHARE_ROUNDS):
+        predicted = some * factor
+        predicted /= predicted.sum(axis=1, keepdims=True)
+        factor *= shares / np.maximum(predicted.mean(axis=0), _MIN_PROB)
+        factor = np.clip(factor / factor.max(), 1 / _MOST_FACTOR, 1.0)
+    adapted = probs * factor
+    adapted /= adapted.sum(axis=1, keepdims=True)
+    return adapted
 
 
 def without_background(probs: npt.NDArray[np.floating]) -> Floats:

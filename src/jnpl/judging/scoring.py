@@ -17,7 +17,7 @@ from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import monotone
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
-from jnpl.judging.posterior import posterior
+from jnpl.judging.posterior import Floats, Posterior, posterior, with_true_shares
 from jnpl.judging.trees import TreePredictions, share_agreeing
 from jnpl.recipes.schema import Judging
 
@@ -95,8 +95,24 @@ def final_probs(
         probs, judged_by = with_trees(probs, trees, labels)
     if settings.score == "network":
         return FinalProbs(probs, judged_by)
-    corrected = posterior(probs, labels, decided=training_set.decided, progress=progress).probs
-    return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, judged_by)
+    corrected = posterior(probs, labels, decided=training_set.decided, progress=progress)
+    blended = settings.score == "blend"
+    return FinalProbs(_blend(probs, labels, corrected, training_set.decided) if blended else corrected.probs, judged_by)
+
+
+def _blend(
+    probs: Floats, labels: npt.NDArray[np.int64], corrected: Posterior, decided: npt.NDArray[np.int64] | None
+) -> Floats:
+    """Return the mean of probabilities (N, C) and their posterior, both with the estimated true shares of classes."""
+    if corrected.transition is None or (adapted := with_true_shares(probs, labels, corrected.transition)) is probs:
+        return (probs + corrected.probs) / 2
+    mixed = adapted * corrected.transition.T[labels]
+    mixed /= mixed.sum(axis=1, keepdims=True)
+    if decided is not None:
+        mixed[decided >= 0] = corrected.probs[decided >= 0]
+    mixed += adapted
+    mixed /= 2
+    return mixed
 
 
 def follows_uneven_rule(findings: Findings, settings: Judging) -> bool:
