@@ -302,7 +302,7 @@ class BalancedHead(ExtendedJNPL):
         super().__init__(task, settings)
         self.register_buffer("mean", torch.full((task.num_classes,), 1 / task.num_classes))
 
-    def select(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    def select(self, logits: Tensor, labels: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Select by p / mean p."""
         self.mean.lerp_(logits.detach().softmax(1).mean(0), 0.01)
         return JF.pl_plus_select(logits, uniforms, self.mean)
