@@ -8,7 +8,7 @@ from tests.helpers.scripts import load_script
 from torch import nn
 
 from jnpl.data.loading.batches import Batch, Rows
-from jnpl.losses import Draws
+from jnpl.losses import complement
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl_stable import JNPLStable
 
@@ -19,22 +19,23 @@ def script():
 
 
 class Replayed(JNPLStable):
-    """The method with the draws and logits of the search."""
+    """The method with the uniform numbers of the search."""
 
-    def __init__(self, task, settings, draws):
-        super().__init__(task, settings)
-        self.loss.draw = lambda *_: draws
+    def uniforms(self, *_):
+        return self.drawn[:, None]
 
 
 def drawn(labels, seed, classes):
     generator = torch.Generator().manual_seed(seed)
     complements = (labels[:, None] + torch.randint(1, classes, (len(labels), 1), generator=generator)) % classes
-    return Draws(complements, torch.rand(len(labels), generator=generator))
+    return complements, torch.rand(len(labels), generator=generator)
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.5])
-def test_a_step_of_the_search_is_a_step_of_the_method(script, progress):
+def test_a_step_of_the_search_is_a_step_of_the_method(script, progress, monkeypatch):
     classes, labels = 5, torch.arange(40) % 5
+    complements, uniforms = drawn(labels, 7, classes)
+    monkeypatch.setattr(complement, "sample", lambda *_: complements)
     logits = 4 * torch.randn(len(script.FORMS), 40, classes, generator=torch.Generator().manual_seed(0))
     filters = script.Filters([*script.FORMS], labels, classes)
     filters.begin_epoch(progress)
@@ -42,7 +43,8 @@ def test_a_step_of_the_search_is_a_step_of_the_method(script, progress):
     wanted = 0.0
     for own, settings in zip(logits, filters.settings, strict=True):
         task = Task(lambda _: nn.Linear(1, classes), labels, classes)
-        method = Replayed(task, settings, drawn(labels, 7, classes))
+        method = Replayed(task, settings)
+        method.drawn = uniforms
         method.epoch, method.epochs = round(100 * progress), 100
         method.begin_epoch(None)
         method.model.forward = lambda _, own=own: own

@@ -281,7 +281,7 @@ CASES = [
     Case("find data.csv -o new --tag-columns a", "tag column 'a' of 'data.csv' must hold 0 and 1, not 2"),
     Case("find data.csv -o new --tag-columns a --label-column label", "exclude each other"),
     Case("find data.csv -o new --multi-label --true-label-column a", "exclude each other"),
-    Case("find data.csv -o new --multi-label --labels labels.csv", "no meaning for several tags"),
+    Case("find data.csv -o new --multi-label --labels labels.csv", r"no such file: 'labels.csv'"),
     Case(f"{TAGGED}", "separates tags in several ways", tagged("x;y", "x|y"), "tags separated in two ways"),
     Case(f"{TAGGED}", "has no tag at all", tagged("", ""), "no tags"),
     Case(f"{TAGGED}", "none can be judged", tagged("x", "x"), "a tag on all"),
