@@ -587,6 +587,7 @@ CASES = [
     Case("check none data.csv", "holds no model|is no run|no finished run"),
     Case("check run data.csv", "holds no model|is no run|no finished run"),
     Case("check model none.csv", "no such file"),
+    Case("check model data.csv", "model.json' cannot be read", text("model/model.json", "{"), "torn model of a check"),
     Case("check model data.csv -o data.csv", "is a file"),
     Case("audit none", "holds no findings"),
     Case("audit run -n 0", "'--number' / '-n'"),

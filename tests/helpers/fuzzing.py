@@ -9,7 +9,7 @@ import signal
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,6 +22,7 @@ import torch
 from PIL import Image
 
 from jnpl.analysis.reference import Reference
+from jnpl.api.check import check
 from jnpl.data.decision_files import read_decisions
 from jnpl.data.label_files import read_label_rows, read_labels, read_mapping, read_matrix
 from jnpl.data.new_data import open_new
@@ -43,11 +44,13 @@ from jnpl.outputs.audit_session import AuditSession
 from jnpl.outputs.corrections import with_held_out
 from jnpl.outputs.gate import read_baseline
 from jnpl.outputs.report import page
+from jnpl.outputs.review.decisions import DecisionStore, NewDecision
 from jnpl.outputs.saved_model import load
 from jnpl.recipes.load import load_recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
-from tests.helpers.runs import findings, vector_model
+from tests.helpers.runs import CLASSES, findings, vector_model
+from tests.helpers.tag_runs import tag_run
 
 SECONDS = 20  # a reader that takes longer hangs
 
@@ -277,12 +280,68 @@ def _table_model(folder: Path) -> None:
 def _frame() -> Any:
     import pandas as pd
 
-    return pd.DataFrame({"label": list("xyz") * 20, "size": range(60), "town": ["Ulm", "Bonn", "Rome"] * 20})
+    return pd.DataFrame({"label": [*CLASSES] * 20, "size": range(60), "town": ["Ulm", "Bonn", "Rome"] * 20})
 
 
 def _predict_table(folder: Path) -> object:
     model = load(folder)
     return open_new(_frame().drop(columns="label"), model.classes, kind=model.kind, encoding=model.encoding)
+
+
+def _run_of_a_table(folder: Path) -> None:
+    _table_model(folder)
+    findings().save(folder)
+
+
+def _check(folder: Path) -> object:
+    return check(folder, _frame())
+
+
+def _tag_run(folder: Path) -> None:
+    tag_run(folder)
+
+
+def _read_tag_run(folder: Path) -> object:
+    run = RunFolder(folder)
+    return page.render(run), run.sample_findings.table
+
+
+def _decisions(folder: Path) -> None:
+    (folder / "review.sqlite").unlink(missing_ok=True)
+    with closing(DecisionStore(folder / "review.sqlite", findings())) as store:
+        store.decide([NewDecision(1, "relabel", 2), NewDecision(3, "drop")], reviewer="Ann", tab="t")
+
+
+def _read_decisions(folder: Path) -> object:
+    for left in ("-wal", "-shm", "-journal"):
+        (folder / f"review.sqlite{left}").unlink(missing_ok=True)
+    with closing(DecisionStore(folder / "review.sqlite", findings())) as store:
+        return store.current()
+
+
+def _boxes(folder: Path) -> object:
+    return open_source(folder, crops=True)
+
+
+def _yolo(folder: Path) -> None:
+    for part in ("images", "labels"):
+        (folder / part).mkdir(exist_ok=True)
+    for at in range(2):
+        (folder / "images" / f"{at}.png").write_bytes(_png())
+        (folder / "labels" / f"{at}.txt").write_text("0 0.5 0.5 0.4 0.4\n1 0.2 0.2 0.2 0.3\n")
+    (folder / "data.yaml").write_text("path: .\ntrain: images\nnames:\n  0: cat\n  1: dog\n")
+
+
+def _coco(folder: Path) -> None:
+    for at in range(12):
+        (folder / f"{at}.png").write_bytes(_png())
+    boxes = [
+        {"id": at, "image_id": at, "category_id": at % 2, "bbox": [at % 3, 1, 3, 4.5], "iscrowd": 0, "area": 13.5}
+        for at in range(12)
+    ]
+    names = [{"id": 0, "name": "cat"}, {"id": 1, "name": "dog"}]
+    images = [{"id": at, "file_name": f"{at}.png", "width": 8, "height": 8} for at in range(12)]
+    (folder / "coco.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))
 
 
 def _checkpoint(folder: Path) -> None:
@@ -455,6 +514,8 @@ READERS: dict[str, Reader] = {
     "model.json": Reader("model.json", vector_model, _predict),
     "model.json, forged": Reader("model.json", vector_model, _predict, forged=True),
     "encoding, forged": Reader("model.json", _table_model, _predict_table, forged=True),
+    "model.json in a check": Reader("model.json", _run_of_a_table, _check),
+    "model.json in a check, forged": Reader("model.json", _run_of_a_table, _check, forged=True),
     "model.safetensors": Reader("model.safetensors", vector_model, _predict),
     "weights": Reader(
         "weights.pt",
@@ -513,6 +574,24 @@ READERS: dict[str, Reader] = {
         ),
         lambda at: open_source(at / "v.csv", label_columns=["ann", "bob"]),
     ),
+    "table of tags": Reader(
+        "t.csv",
+        _write(
+            "t.csv", "a,b,label\n" + "".join(f"{at * 7 % 12},{at % 5},{'x;y' if at % 2 else 'y'}\n" for at in range(12))
+        ),
+        lambda at: open_source(at / "t.csv", multi_label=True),
+    ),
+    "findings.json of tags": Reader("findings.json", _tag_run, _read_tag_run),
+    "findings.json of tags, forged": Reader("findings.json", _tag_run, _read_tag_run, forged=True),
+    "findings.parquet of tags": Reader("findings.parquet", _tag_run, _read_tag_run),
+    "COCO": Reader("coco.json", _coco, lambda at: open_source(at / "coco.json", crops=True)),
+    "COCO, forged": Reader("coco.json", _coco, lambda at: open_source(at / "coco.json", crops=True), forged=True),
+    "COCO as tags, forged": Reader(
+        "coco.json", _coco, lambda at: open_source(at / "coco.json", multi_label=True), forged=True
+    ),
+    "data.yaml of YOLO": Reader("data.yaml", _yolo, _boxes),
+    "labels of YOLO": Reader("labels/0.txt", _yolo, _boxes),
+    "decisions of a review": Reader("review.sqlite", _decisions, _read_decisions),
     "bench results": Reader("results.jsonl", _results, _read_results),
     "experiment.json, forged": Reader("experiment.json", _experiment, lambda at: status.read(at).text(), forged=True),
 }

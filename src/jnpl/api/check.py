@@ -12,10 +12,11 @@ from jnpl.data.opening import options_taken
 from jnpl.data.options import OpenOptions
 from jnpl.embedding.choice import default_cache
 from jnpl.embedding.compute import EmbeddingOptions
-from jnpl.internal.json_files import read_json
+from jnpl.internal.json_files import read_facts
 from jnpl.judging.findings import Findings
 from jnpl.outputs.checking import CheckedBatch, check_samples
 from jnpl.outputs.run_source import RunDataOptions
+from jnpl.outputs.saved_model import ModelFacts
 from jnpl.pipeline import Origin
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
@@ -96,7 +97,7 @@ def check_data(
 def _opening(run: RunFolder, data: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options by which a run opened its data, as far as these data take them, with changes."""
     inherited = OpenOptions.from_json(run.data_facts.options or {})
-    encoding = read_json(run.model_facts).get("encoding") if run.model_facts.is_file() else None
+    encoding = read_facts(run.model_facts, ModelFacts).encoding if run.model_facts.is_file() else None
     return options_taken(data, inherited.for_test(encoding, data)) | options
 
 

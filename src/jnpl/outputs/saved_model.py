@@ -25,7 +25,7 @@ from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, UntrustedCodeError
 from jnpl.internal.files import require_file
 from jnpl.internal.importing import refuse_code
-from jnpl.internal.json_files import StoredFacts, check_facts, digest_of, read_json
+from jnpl.internal.json_files import StoredFacts, check_facts, digest_of, read_facts, read_json
 from jnpl.models.build import build
 from jnpl.models.tag_head import TagHead
 from jnpl.run_folder import RunFolder
@@ -331,7 +331,7 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu", *, tru
 
 def embedded_as_run(run: RunFolder, source: Source, options: EmbeddingOptions) -> Source:
     """Return images or texts embedded as the run embedded its own; other data, and of other runs, as they are."""
-    facts = check_facts(read_json(run.model_facts), ModelFacts, "model.json").backbone
+    facts = read_facts(run.model_facts, ModelFacts).backbone
     if facts is None or source.kind == "vector":
         return source
     state = load_file(run.backbone_weights) if run.backbone_weights.is_file() else None
