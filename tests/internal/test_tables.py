@@ -75,7 +75,7 @@ def test_cells_without_a_value(cell):
     assert is_missing(cell)
 
 
-@pytest.mark.parametrize("cell", ["", 0, 0.0, np.float64(1), False, [], {}])
+@pytest.mark.parametrize("cell", ["", 0, 0.0, np.float64(1), False, [], {}, np.ones(2), np.zeros(0)])
 def test_cells_with_a_value(cell):
     assert not is_missing(cell)
 

@@ -68,6 +68,7 @@ for _name, _command in COMMANDS.items():
     else:
         app.command(_name)(_command)
 
+_LONGEST = 300  # characters of an error
 # Depending on its version, typer raises click's usage errors or those of its own copy: this is their base class.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
@@ -145,6 +146,8 @@ def _discard_output() -> None:
 
 def _fail(message: str) -> NoReturn:
     line = visible(" ".join(message.split()))  # one line, also if the message quotes several
+    if len(line) > _LONGEST:  # its end often says what would be right
+        line = f"{line[: _LONGEST - 125]} ... {line[-120:]}"
     typer.echo(f"jnpl: {line}", err=True)
     sys.exit(2)
 

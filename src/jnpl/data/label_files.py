@@ -364,7 +364,7 @@ def _from_table(path: Path, label_column: str) -> LabelFile:
     elif is_numeric_dtype(column.dtype):
         labels = LabelFile(np.array(column.tolist()))
     else:
-        labels = _numbered([str(cell) for cell in column])
+        labels = _numbered(list(map(str, as_labels(column.tolist(), f"column {label_column!r} of {str(path)!r}"))))
     return replace(labels, table=table)
 
 

@@ -192,10 +192,7 @@ class Texts(Inputs):
 
     values: Array  # (N,) object array of str
 
-    @property
-    def kind(self) -> Kind:
-        """Always "text"."""
-        return "text"
+    kind = "text"
 
     def __len__(self) -> int:
         return len(self.values)
@@ -232,10 +229,7 @@ class EmbeddedInputs(Inputs):
     values: Array
     key: str
 
-    @property
-    def kind(self) -> Kind:
-        """Always "vector"."""
-        return "vector"
+    kind = "vector"
 
     def __len__(self) -> int:
         return len(self.values)

@@ -275,7 +275,7 @@ def unescaped(text: str) -> str:
 
 
 def is_missing(cell: object) -> bool:
-    """Return whether a cell of a table has no value: None, nan, a date that is none, or pandas' NA.
+    """Return whether a cell of a table has no value: None, nan, a date that is none, or pandas' NA; an array has one.
 
     >>> is_missing(float("nan")), is_missing("")
     (True, False)
@@ -283,7 +283,8 @@ def is_missing(cell: object) -> bool:
     pandas = sys.modules.get("pandas")  # where it is not imported, no cell can be its NA, which has no truth value
     if cell is None or (pandas is not None and cell is pandas.NA):
         return True
-    return bool(cell != cell)  # noqa: PLR0124 - nan differs from itself
+    differs = cell != cell  # noqa: PLR0124 - nan differs from itself
+    return getattr(differs, "ndim", 0) == 0 and bool(differs)
 
 
 def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

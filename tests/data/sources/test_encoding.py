@@ -23,6 +23,16 @@ def apply(encoding, **cells):
     return encoding.apply(pd.DataFrame(cells), WHERE).tolist()
 
 
+def test_lists_where_training_had_numbers():
+    encoding = fit(a=[1.0, 2.0, 4.0], b=["x", "y", "x"])
+    for name in ("a", "b"):
+        new = pd.DataFrame({"a": [1.0], "b": ["x"]}).assign(**{name: [np.ones(2)]})
+        with pytest.raises(
+            InputError, match=rf"column '{name}' of the new table holds cells of type ndarray, and held"
+        ):
+            encoding.apply(new, "the new table")
+
+
 def test_numbers_stay_as_they_are():
     encoding = fit(a=[1, 5, 3], b=[0.5, -2.5, 1e6])
     assert encoding.names == ["a", "b"]
@@ -168,7 +178,7 @@ def test_what_is_no_feature_is_named_with_the_ways_out():
     with pytest.raises(InputError) as told:
         fit(**frame)
     message = str(told.value)
-    start = "the table has columns that cannot be features: 'file' (paths of images), 'vector' (list), 'span' (timede"
+    start = "the table has columns that cannot be features: 'file' (paths of images), 'vector' (lists), 'span' (timede"
     assert message.startswith(start)
     assert "; name the columns to learn from with --feature-column, or " in message
     for way in ("--image-column", "--embedding-column"):

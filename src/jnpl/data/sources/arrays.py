@@ -373,7 +373,7 @@ def _label(value: Any, position: int, name: str) -> str | int:
         return int(value)
     if is_missing(value):
         raise InputError(f"{name} has no label at sample {position}")
-    raise InputError(f"labels are names or whole numbers, but {name} has {value!r} at sample {position}")
+    raise InputError(f"labels are names or whole numbers, but {name} has {repr(value)[:60]} at sample {position}")
 
 
 def _reason(error: Exception) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.data.source import Array, Inputs, Kind, Labels, Source, UnreadableError
+from jnpl.data.source import Array, Inputs, Labels, Source, UnreadableError
 from jnpl.data.sources.folder import walk
 from jnpl.data.sources.images import ImageFiles, any_exists, extensions, file_samples
 from jnpl.internal.errors import InputError, one_line
@@ -48,10 +48,7 @@ class ImageCrops(Inputs):
         self._shares, self._stated = shares, stated
         self._last: tuple[int, Array] | None = None  # boxes of one image follow each other: it is decoded once
 
-    @property
-    def kind(self) -> Kind:
-        """Always "image"."""
-        return "image"
+    kind = "image"
 
     def __len__(self) -> int:
         return len(self._image_of)

@@ -184,7 +184,12 @@ def group_names(cells: pd.Series[Any]) -> Array:
     ['2024-01', '2024-01', '2024-02']
     """
     cells = cells.reset_index(drop=True)
-    if cells.nunique() > _FEW_GROUPS:
+    try:
+        many = cells.nunique() > _FEW_GROUPS
+    except TypeError:  # lists and the like have no hash
+        wrong = kind_of(cells)
+        raise InputError(f"group_columns (--group-column): {cells.name!r} holds cells of type {wrong}") from None
+    if many:
         if is_measured(cells):
             cells = pd.qcut(cells, 5, duplicates="drop")
         else:

@@ -170,7 +170,11 @@ class Encoding:
         for column in self.columns:
             end = start + len(column.names)
             cells = _cells(frame, column.name, where)
-            column.write(cells, out[:, start:end], where)
+            try:
+                column.write(cells, out[:, start:end], where)
+            except TypeError:  # lists and the like have no hash
+                wrong = f"holds cells of type {kind_of(cells)}, and held a {column.kind} in training"
+                raise InputError(f"column {column.name!r} of {where} {wrong}") from None
             if not column.gaps and len(cells) and cells.isna().all():
                 _LOG.warning("%s: column %r is empty in all rows, and had values in training", where, column.name)
             start = end
@@ -284,7 +288,7 @@ def _write_words(cells: pd.Series[Any], words: tuple[str, ...], weights: tuple[f
 def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
     """Return why a column cannot be a feature, and a key of `_HINTS`; None if it can."""
     if kind not in COLUMN_KINDS:
-        return kind, "list" if kind in ("list", "ndarray", "tuple") else ""
+        return ("lists", "list") if kind in ("list", "ndarray", "tuple") else (kind, "")
     if kind != "category":
         return None
     codes, names = levels(cells)

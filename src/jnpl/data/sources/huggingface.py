@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.options import OpenOptions
-from jnpl.data.source import Array, InMemory, Inputs, Kind, Labels, Source, Texts, UnreadableError
+from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, Texts, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
 from jnpl.data.tags import tags_of_lists
 from jnpl.internal.errors import InputError, one_line
@@ -36,10 +36,7 @@ class HubImages(Inputs):
     dataset: Any
     column: str
 
-    @property
-    def kind(self) -> Kind:
-        """Always "image"."""
-        return "image"
+    kind = "image"
 
     def __len__(self) -> int:
         return len(self.dataset)

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from jnpl.data.source import Array, Inputs, Kind, Labels, UnreadableError
+from jnpl.data.source import Array, Inputs, Labels, UnreadableError
 
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: above this, Pillow warns of decompression bombs
 _PATHS_TRIED = 20
@@ -54,10 +54,7 @@ class ImageFiles(Inputs):
         if stats is not None:
             self._stats = stats
 
-    @property
-    def kind(self) -> Kind:
-        """Always "image"."""
-        return "image"
+    kind = "image"
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -283,10 +280,7 @@ class ImageBytes(Inputs):
         self._rows = np.arange(len(contents)) if rows is None else rows
         self._root = root
 
-    @property
-    def kind(self) -> Kind:
-        """Always "image"."""
-        return "image"
+    kind = "image"
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,13 +1,14 @@
 """Several labels per sample: the votes of annotators, and the most frequent one."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jnpl.data.source import Array, Labels
 from jnpl.data.sources.arrays import WHOLE_NUMBER
+from jnpl.internal.errors import InputError
 from jnpl.internal.tables import is_missing
 
 MAJORITY = "most frequent label"  # the column of given labels where there are several
@@ -57,4 +58,8 @@ def _plain(cell: Any) -> Any:
         return cell.strip() or None
     if is_missing(cell):
         return None
+    if not isinstance(cell, Hashable):
+        raise InputError(
+            f"label_columns (--label-columns) hold a label or nothing in each cell, not {str(cell)[:40]!r}"
+        )
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
