@@ -54,9 +54,7 @@ bench: .venv/.installed  ## speed and memory of the losses against their rivals
 	@$(BIN)/python benchmarks/losses.py $(ARGS)
 
 pages: .venv/.extras  ## write the generated pages of docs/ from the committed results and the registry
-	@$(BIN)/python benchmarks/fast_page.py
 	@$(BIN)/python benchmarks/reproduction_page.py
-	@$(BIN)/python benchmarks/rivals.py --table
 	@$(BIN)/python benchmarks/field.py --table
 	@$(BIN)/python benchmarks/evidence.py page
 	@$(BIN)/python benchmarks/owners.py page

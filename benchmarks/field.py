@@ -2,16 +2,14 @@
 
     python benchmarks/field.py --data DIR              # fill results/field.jsonl, resumable; write the pages
     python benchmarks/field.py --data DIR --seeds 3
-    python benchmarks/field.py --table                 # the pages from the results alone
+    python benchmarks/field.py --table                 # the page from the results alone
 
 The features of `jnpl reproduce --scale features`: the first 10,000 training images, 256 principal components of
 EfficientNet-Lite0's embeddings, of the image or its mirror image at random; all test images. A run is a method, a
 suite, a set of labels and a seed, trained in this process with one thread; its line holds every setting. Suites:
 
 - `epochs`: an MLP with one hidden layer of 512, 30 epochs in all for every method.
-- `compute`: the same, with as many epochs as take the CPU time of 30 epochs of cross-entropy.
 - `linear`: the head, rate, weight decay and epochs of `fast` for every method.
-- `tried`: `fast` and variants of it on CIFAR-100 with human, asymmetric and symmetric labels.
 """
 
 from __future__ import annotations
@@ -21,16 +19,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from jnpl import __version__, noise
+from jnpl import __version__
 from jnpl.data.sources.cifarn import read_human
 from jnpl.experiments import features, results
 from jnpl.experiments.result_tables import markdown_table, spread
@@ -48,18 +44,16 @@ from jnpl.training.reporting import Reporter
 
 HERE = Path(__file__).parent
 FILE, DOCS = HERE / "results/field.jsonl", HERE.parent / "docs"
-PAGES = ("results/field.md", "results/field-details.md")  # of docs, each with its template
+PAGE = "results/field.md"  # of docs, and of its templates
 SAMPLES, WIDTH, STEPS, EPOCHS = 10_000, 256, 79, 30
 COLUMNS = {
     "cifar10-aggre": ("cifar10", "cifar-10n.npz", "aggre_label"),
     "cifar10-worse": ("cifar10", "cifar-10n.npz", "worse_label"),
     "cifar100-human": ("cifar100", "cifar-100n.npz", "noisy_label"),
 }
-NOISE = {"cifar100-asymm40": 0.4, "cifar100-symm40": 0.4}  # rates of injected noise, suite `tried`
-Suite = Literal["epochs", "compute", "linear", "tried"]
+Suite = Literal["epochs", "linear"]
 OURS = "fast"
 UNCALIBRATED = {"verdict.calibrate": False, "verdict.threshold": 0.5}  # ranking and cost alone count here
-SAME_COST = 1.25  # up to this cost a row of suite `epochs` stands for the one at the same compute
 PLAN = {"epochs": EPOCHS, "batch_size": 128, "lr": 0.02, "weight_decay": 1e-3, "schedule": "cosine"}
 ADAM = {**PLAN, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
 # The methods of the paper's tables. Settings that papers count in hundreds of epochs are scaled to 30.
@@ -69,7 +63,6 @@ EARLIER = (
 )
 NEWER = ("co-teaching-plus", "dividemix", "elr", "elr-plus", "cores2", "sop", "sop-plus")
 SCORES = {"ce-aum": "aum", "ce-margin": "margin"}  # cross-entropy, ranked by its margins
-COMPARED = (OURS, "ce", *NEWER, *EARLIER[1:])
 HEAD = (
     "ce",
     "gce",
@@ -83,17 +76,6 @@ HEAD = (
     "nlnl",
     "jnpl",
 )  # suite `linear`
-PAPER: dict[str, dict[str, Any]] = {  # of fast, which differ from it with more than ten classes
-    "fast-agreement": {"method.ce_fade": "agreement"},
-    "fast-fade-quarter": {"method.ce_fade": 0.25},
-    "fast-fade-half": {"method.ce_fade": 0.5},
-    "fast-slow": {  # learning rates of embeddings of 1,280 numbers, with their weight decay
-        "train.lr": 0.05,
-        "train.weight_decay": 0.0043,
-        "stages.refine.lr": 0.02,
-        "stages.refine.weight_decay": 0.014,
-    },
-}
 
 
 def own_settings(method: str, classes: int, steps: int) -> dict[str, Any]:
@@ -154,7 +136,6 @@ class FieldRun(Settings):
     column: str
     suite: Suite = "epochs"
     seed: int = 0
-    epochs: int = EPOCHS  # of the whole training
 
     @property
     def name(self) -> str:
@@ -166,8 +147,8 @@ class FieldRun(Settings):
         classes = 100 if self.column.startswith("cifar100") else 10
         head = head_plan(WIDTH, SAMPLES, classes)
         fade = {name: value for name, value in head.items() if name == "method.ce_fade"}
-        if self.method == OURS or self.method in PAPER:
-            recipe = load_recipe("fast-embeddings", {**head, **UNCALIBRATED, **PAPER.get(self.method, {})})
+        if self.method == OURS:
+            recipe = load_recipe("fast-embeddings", {**head, **UNCALIBRATED})
         elif self.method == "fast-mlp":  # the losses of fast on the network of the others
             recipe = load_recipe(
                 "fast-embeddings",
@@ -175,37 +156,26 @@ class FieldRun(Settings):
             )
         else:
             recipe = self._rival(classes, head)
-        model = recipe.model if self.method in (OURS, *PAPER) or self.suite == "linear" else "mlp512"
+        model = recipe.model if self.method == OURS or self.suite == "linear" else "mlp512"
         data = recipe.data.model_copy(update={"vectors": "unit"})
         engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
         return recipe.model_copy(update={"model": model, "data": data, "engine": engine})
 
     def _rival(self, classes: int, head: dict[str, Any]) -> Recipe:
         name = "ce" if self.method in SCORES else self.method
-        own = own_settings(name, classes, self.epochs * STEPS)
+        own = own_settings(name, classes, EPOCHS * STEPS)
         train = {**PLAN, **own.get("train", {})}
         if self.suite == "linear":  # the plan of fast
             ours = load_recipe("fast-embeddings", head).train
             train |= {"lr": ours.lr, "weight_decay": ours.weight_decay} if train.get("optimizer") != "adam" else {}
-        shrink = self.epochs / EPOCHS
-        train |= {"epochs": max(round(shrink * train["epochs"]), 2)}
-        if "milestones" in train:
-            train["milestones"] = [max(round(shrink * at), 1) for at in train["milestones"]]
-        stages = {
-            stage: {**plan, "epochs": max(round(shrink * plan["epochs"]), 1)}
-            for stage, plan in own.get("stages", {}).items()
-        }
-        pseudo = own.get("pseudo")
-        if pseudo is not None:
-            pseudo = {"train": {**pseudo["train"], "epochs": max(round(shrink * pseudo["train"]["epochs"]), 1)}}
         return parse_recipe(
             {
                 "model": "linear" if self.suite == "linear" else "mlp512",
                 "train": train,
-                "stages": stages,
+                "stages": own.get("stages", {}),
                 "method": {"name": name, **own.get("method", {})},
                 "verdict": {"score": SCORES.get(self.method, "history")},
-                **({} if pseudo is None else {"pseudo": pseudo}),
+                **({"pseudo": own["pseudo"]} if "pseudo" in own else {}),
             }
         )
 
@@ -231,12 +201,7 @@ class Data:
         self.root, self._loaded = root, dict[str, Any]()
 
     def source(self, column: str) -> Any:
-        """Return features with the human labels as given ones, or with injected noise."""
-        if column in NOISE:
-            human, rate = self.source("cifar100-human"), NOISE[column]
-            pairs = partial(noise.asymmetric, mapping="cifar100")
-            make: Callable[..., Any] = pairs if "asymm" in column else noise.symmetric
-            return replace(human, name=column, labels=make(human.true_labels, rate, num_classes=100, seed=0))
+        """Return features with the human labels as given ones."""
         name, file, key = COLUMNS[column]
         if name not in self._loaded:
             self._loaded[name] = features.load(name, self.root, SAMPLES, features.Features(), note=print)
@@ -294,26 +259,9 @@ def costs(lines: dict[str, Any]) -> dict[str, float]:
 
 def specs(suite: Suite, seed: int, methods: list[str] | None) -> list[FieldRun]:
     """The runs of a suite and a seed, column by column within a method."""
-    if suite == "tried":
-        columns = ("cifar100-human", *NOISE)
-        tried = [name for name in (OURS, *PAPER) if not methods or name in methods]
-        return [FieldRun(method=name, column=column, suite=suite, seed=seed) for name in tried for column in columns]
-    if suite == "linear":
-        names: tuple[str, ...] = HEAD
-    else:
-        names = (OURS, "ce", *NEWER, *EARLIER[1:], *SCORES, "fast-mlp")
-    ratio = costs(results.read(FILE)) if suite == "compute" else {}
-    made = []
-    for name in names:
-        if methods and name not in methods:
-            continue
-        if suite == "compute" and (name not in ratio or name in (OURS, *SCORES, "fast-mlp")):
-            continue
-        epochs = EPOCHS if suite != "compute" else max(round(EPOCHS / ratio[name]), 2)
-        if suite == "compute" and ratio[name] <= SAME_COST:
-            continue  # the line of suite `epochs` stands for it
-        made += [FieldRun(method=name, column=column, suite=suite, seed=seed, epochs=epochs) for column in COLUMNS]
-    return made
+    names = HEAD if suite == "linear" else (OURS, "ce", *NEWER, *EARLIER[1:], *SCORES, "fast-mlp")
+    wanted = [name for name in names if not methods or name in methods]
+    return [FieldRun(method=name, column=column, suite=suite, seed=seed) for name in wanted for column in COLUMNS]
 
 
 def main() -> int:
@@ -321,19 +269,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with CIFAR-10, CIFAR-100 and the human labels")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--suite", choices=["epochs", "compute", "linear", "tried"], help="default: all")
+    parser.add_argument("--suite", choices=["epochs", "linear"], help="default: both")
     parser.add_argument("--methods", nargs="*")
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if args.table:
-        for name, text in pages().items():
-            (DOCS / name).write_text(text, "utf-8")
+        (DOCS / PAGE).write_text(page(), "utf-8")
         return 0
     if args.data is None:
         parser.error("--data DIR is needed")
     torch.set_num_threads(1)
     data, clock = Data(args.data), TestClock()
-    suites: list[Suite] = [args.suite] if args.suite else ["epochs", "linear", "compute", "tried"]
+    suites: list[Suite] = [args.suite] if args.suite else ["epochs", "linear"]
     for seed in range(args.seeds):
         for suite in suites:
             for spec in specs(suite, seed, args.methods):
@@ -347,7 +294,6 @@ def main() -> int:
 
 Lines = list[dict[str, Any]]
 NAMES = {"cifar10-aggre": "CIFAR-10N aggre", "cifar10-worse": "CIFAR-10N worse", "cifar100-human": "CIFAR-100N"}
-NAMES |= {"cifar100-asymm40": "asymmetric 40 %", "cifar100-symm40": "symmetric 40 %"}
 MEASURES = {"ap": "AP", "test_accuracy": "accuracy"}
 SHOWN = {OURS: "`jnpl find`", "fast-mlp": "`jnpl find`, MLP"}
 
@@ -369,31 +315,26 @@ def mean(lines: Lines, key: str) -> float:
 def table(suite: Suite, relative: dict[str, float] | None = None) -> str:
     """A row for each method, AP and accuracy for each column; without `relative` costs the epochs are shown."""
     rows = of_suite(suite)
-    columns = ("cifar100-human", *NOISE) if suite == "tried" else tuple(COLUMNS)
     if suite == "linear":
         rows[OURS] = of_suite("epochs")[OURS]
-    if suite == "compute":
-        ratio = costs(results.read(FILE))
-        rows |= {name: row for name, row in of_suite("epochs").items() if ratio[name] <= SAME_COST and name in COMPARED}
     best = {
         (column, key): max(mean(row[column], key) for row in rows.values() if row[column])
-        for column in columns
+        for column in COLUMNS
         for key in MEASURES
     }
-    head = ["method", *(f"{NAMES[column]}: {what}" for column in columns for what in MEASURES.values())]
+    head = ["method", *(f"{NAMES[column]}: {what}" for column in COLUMNS for what in MEASURES.values())]
     shown = [[*head, "seeds", "epochs" if relative is None else "cost"]]
-    order = [OURS, *PAPER, "fast-mlp", "ce", *SCORES, *NEWER, *EARLIER[1:]]
+    order = [OURS, "fast-mlp", "ce", *SCORES, *NEWER, *EARLIER[1:]]
     for name in sorted(rows, key=order.index):
         row, texts = rows[name], []
-        for column in columns:
+        for column in COLUMNS:
             for key in MEASURES:
                 text = spread([line["results"][key] for line in row[column]]) if row[column] else "-"
                 is_best = row[column] and mean(row[column], key) == best[column, key]
                 texts.append(f"**{text}**" if is_best else text)
         line = next(iter(row.values()))[0]
         last = str(line["results"]["epochs"]) if relative is None else f"{relative[name]:.2f}"
-        called = name if suite == "tried" else SHOWN.get(name, name)
-        shown.append([called, *texts, str(max(len(lines) for lines in row.values())), last])
+        shown.append([SHOWN.get(name, name), *texts, str(max(len(lines) for lines in row.values())), last])
     return markdown_table(shown)
 
 
@@ -432,20 +373,16 @@ def summary() -> str:
     return "\n".join([f"{first} Its place among all methods:", "", *lines, "", goal])
 
 
-def pages() -> dict[str, str]:
-    """Page of docs -> its text, from the results."""
+def page() -> str:
+    """docs/results/field.md from the results."""
     lines = results.read(FILE)
-    wrong = {line["column"]: line["wrong"] for line in lines.values() if line["column"] in COLUMNS}
+    wrong = {line["column"]: line["wrong"] for line in lines.values()}
     parts = {f"wrong_{column.partition('-')[2]}": f"{100 * share:.1f} %" for column, share in wrong.items()}
-    parts |= {"summary": summary(), "epochs": table("epochs", costs(lines))}
-    parts |= {"compute": table("compute"), "linear": table("linear"), "tried": table("tried")}
-    made = {}
-    for name in PAGES:
-        text = (DOCS / "templates" / name).read_text("utf-8")
-        for part, shown in parts.items():
-            text = text.replace(f"{{{part}}}", shown)
-        made[name] = text
-    return made
+    parts |= {"summary": summary(), "epochs": table("epochs", costs(lines)), "linear": table("linear")}
+    text = (DOCS / "templates" / PAGE).read_text("utf-8")
+    for part, shown in parts.items():
+        text = text.replace(f"{{{part}}}", shown)
+    return text
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -50,7 +50,7 @@ from jnpl.experiments.results import read
 from jnpl.experiments.scales import SCALES, how_to_get
 
 ROOT = Path(__file__).parents[1]
-RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
+RESULTS = ROOT / "benchmarks/results/reproduce-small.jsonl"
 FEATURES = ROOT / "benchmarks/results/reproduce-features.jsonl"
 FULL = ROOT / "benchmarks/results/reproduce-features-full.jsonl"
 PL_PLUS = ROOT / "benchmarks/results/pl-plus.jsonl"
@@ -60,7 +60,6 @@ NOT_KNOWN = "not enough data"
 WRITTEN = "JNPL as written"
 OF_NL_PLUS, OF_PL_PLUS = ("converges", "reaches", "cats-part"), ("larger-n", "speeds-up")  # claims of one loss alone
 SIZES = ("10,000 images, epochs / 8", "50,000 images, all epochs")
-ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
 CANDIDATES = {
     "nl-plus": "NL+ alone",
     "jnpl": "JNPL as written",
@@ -406,7 +405,6 @@ def results_page(results: PaperRuns) -> str:
         first_sided=first_sided(results),
         why=why(results),
         later=pl_plus_after_nl(results),
-        elsewhere=elsewhere(),
         nl_epochs=str(SMALL.filter_epochs),
         stage_epochs=str(SMALL.filter_epochs // 3),
         classify_epochs=str(SMALL.classify_epochs),
@@ -445,20 +443,6 @@ def pl_plus_after_nl(results: PaperRuns) -> str:
     return (
         f"from epoch {start + 1} on is {beside:.1%} with it and {without:.1%} without (symm 60, {len(found[0])} seeds)"
     )
-
-
-def elsewhere(path: Path = BREADTH) -> str:
-    """AP of the paper's JNPL with a scaled schedule, and of NLNL, on small data sets: means over seeds."""
-    known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for result in read(path).values():
-        spec = result["cell"]
-        known[spec["row"], spec["data"], f"{spec['noise']} {percent(spec['rate'])}"].append(result["results"]["ap"])
-    settings = ("symm 20", "symm 40", "asymm 20", "asymm 40")
-    lines = [["AP of JNPL / NLNL", *settings]]
-    for data, name in ELSEWHERE.items():
-        both = ([known[row, data, setting] for row in ("jnpl-paper", "nlnl")] for setting in settings)
-        lines.append([name, *(" / ".join(f"{statistics.fmean(own):.3f}" for own in pair) for pair in both)])
-    return markdown_table(lines)
 
 
 def draw_why(results: PaperRuns, out: Path) -> Path:

@@ -1,9 +1,9 @@
 """Write the generated parts of docs/: `python docs/generate.py` (`--check`: only report what is out of date).
 
 docs/methods: the list of methods, and the settings on each method's page, from the registry. docs/architecture.md: the
-table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py. README.md: the
-tables of results, from benchmarks/results. llms.txt, for language models: commands, Python names and pages, from the
-package and mkdocs.yml. And src/jnpl/methods/table.json, for `jnpl methods`.
+table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py. README.md and
+docs/results/fast.md: tables of results, from benchmarks/results. llms.txt, for language models: commands, Python names
+and pages, from the package and mkdocs.yml. And src/jnpl/methods/table.json, for `jnpl methods`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ FIELD = {  # methods in benchmarks/results/field.jsonl -> what they are called
     "jnpl": "JNPL: the paper's NL+ and PL+, on our schedule",
     "fast": "`jnpl find`, ours: NL+ in two stages, no PL+",
 }
-BLOCK = re.compile(r"(<!-- (?:settings|rooms|results|lists): generated -->\n).*?(<!-- end -->)", re.DOTALL)
+FAST = ("ce", "nlnl", "cleanlab", "jnpl-paper", "gce", "co-teaching", "fast")  # rows of benchmarks/results/fast.jsonl
+BLOCK = re.compile(r"(<!-- (?:settings|rooms|results|lists|fast): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PAGE = re.compile(r'^ +- "?(.+?)"?: ([\w/-]+\.md)$', re.MULTILINE)  # of the navigation in mkdocs.yml
 
@@ -78,8 +79,7 @@ def index() -> str:
 
 All methods use the same training loop, on vectors and images, in one or several processes, and resume exactly. Each
 gives a classifier and a quality for every label. `jnpl methods` prints this table; this page is generated from the same
-registry (`python docs/generate.py`). How they compare: [on human labels](../results/field.md),
-[at small scales](../results/rivals.md).
+registry (`python docs/generate.py`). [How they compare on labels by people](../results/field.md).
 
 {head}
 {chr(10).join(rows)}
@@ -224,6 +224,34 @@ def field_table() -> str:
     return f"\n{about}\n\n{head}\n" + "\n".join(rows) + "\n"
 
 
+def fast_tables() -> str:
+    """Return the tables of docs/results/fast.md: means over seeds, a row per method, the best of a column bold."""
+    cells = defaultdict(lambda: defaultdict(list))
+    for line in lines("fast.jsonl"):
+        spec = line["cell"]
+        column = "human" if spec["noise"] == "human" else f"{spec['noise']}{100 * spec['rate']:.0f}"
+        cells[column][spec["row"]].append(line["results"])
+    columns = sorted(cells, key=lambda name: ("symm", "asym", "huma").index(name[:4]))
+    parts = []
+    for key, about in (
+        ("ap", "Average precision (AP) of the ranking, wrong labels positive, after the last epoch:"),
+        ("test_accuracy", "Test accuracy of the final classifier:"),
+    ):
+        means = {name: {row: mean(run[key] for run in cells[name][row]) for row in FAST} for name in columns}
+        rows = [
+            " | ".join(
+                f"**{by_row[row]:.3f}**" if by_row[row] == max(by_row.values()) else f"{by_row[row]:.3f}"
+                for by_row in means.values()
+            )
+            for row in FAST
+        ]
+        head = f"|  | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}"
+        parts.append(
+            "\n".join([about, "", head, *(f"| `{row}` | {text} |" for row, text in zip(FAST, rows, strict=True))])
+        )
+    return "\n\n".join(parts) + "\n"
+
+
 def lines(name: str) -> list[dict[str, Any]]:
     """Return the lines of a file of results, none if it does not exist."""
     path = RESULTS / name
@@ -237,6 +265,7 @@ def pages() -> dict[Path, str]:
         ARCHITECTURE: _filled(ARCHITECTURE, rooms()),
         README: _filled(README, results()),
         LLMS: _filled(LLMS, llms()),
+        DOCS / "results/fast.md": _filled(DOCS / "results/fast.md", fast_tables()),
         PACKAGE / "methods" / "table.json": json.dumps(table(), indent=1, ensure_ascii=False) + "\n",
     }
     for name in METHODS:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import product
 
 import numpy as np
 import pytest
@@ -204,18 +203,6 @@ def test_the_scale_keeps_to_its_time(script):
     results = script.results_of()
     assert 0 < script.figures_hours(results) < 1
     assert 0 < script.table_hours(results) < 4
-
-
-def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
-    assert script.elsewhere().count(" / ") == 1 + 3 * 4
-    runs = (("jnpl-paper", 0.9), ("jnpl-paper", 0.8), ("nlnl", 0.5))
-    every = product(script.ELSEWHERE, ("symm", "asymm"), (0.2, 0.4), runs)
-    for number, (data, noise, rate, (row, ap)) in enumerate(every):
-        result = {"cell": {"row": row, "data": data, "noise": noise, "rate": rate}, "results": {"ap": ap}}
-        add(tmp_path / "r.jsonl", {"name": str(number), **result})
-    assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(
-        tmp_path / "r.jsonl"
-    )
 
 
 def test_what_pl_plus_adds_later_is_measured_on_common_seeds(script, made):

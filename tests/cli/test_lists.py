@@ -147,11 +147,3 @@ def test_mistakes_are_one_line(capsys, tmp_path, args, told):
     last = err.strip().splitlines()[-1]
     assert last.startswith("jnpl: ")
     assert re.search(told, last), last
-
-
-def test_the_page_of_all_methods_is_what_the_results_say():
-    """docs/results/rivals.md is made from benchmarks/results: `python benchmarks/rivals.py --table`."""
-    module = load_script("benchmarks/rivals.py")
-    assert (ROOT / "docs/results/rivals.md").read_text("utf-8") == module.page()
-    for name in NAMES:
-        assert module.page().count(f"\n| {name} |") == 2, f"{name} is not in both tables"

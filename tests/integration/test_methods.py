@@ -1,7 +1,4 @@
-"""Every method, through the engine: it learns, finds wrong labels, resumes, runs on images and on two processes.
-
-The settings of the digits are those of benchmarks/rivals.py, which trains them on three seeds.
-"""
+"""Every method, through the engine: it learns, finds wrong labels, resumes, runs on images and on two processes."""
 
 import json
 import math
@@ -10,25 +7,19 @@ from functools import cache
 import numpy as np
 import pytest
 from safetensors.torch import load_file
-from tests.helpers import quick
+from tests.helpers import digits, quick
 from tests.helpers.marks import posix
-from tests.helpers.paths import ROOT
-from tests.helpers.scripts import load_script
 
 from jnpl import noise
-from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.experiments.results import read
 from jnpl.internal.tables import load_parquet
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.load import load_recipe
 
-RESULTS = ROOT / "benchmarks" / "results" / "digits.jsonl"
-KEYS = ("test_accuracy", "ap")
-SEED = 0  # trained here; benchmarks/rivals.py trained three
+SEED = 0
 CHANCE = 0.4
-# Floors for the AP of one seed and for the mean of three. Seen: docs/results/rivals.md. Cross-entropy has memorised
-# most wrong labels by its last epoch; MetaCleaner's weights compare five samples of one label: a coarse ranking.
+# Floors for the AP. Cross-entropy has memorised most wrong labels by its last epoch; MetaCleaner's weights compare five
+# samples of one label: a coarse ranking.
 AP = dict.fromkeys(METHODS, 0.9) | {"ce": 0.6, "metacleaner": 0.5}
 MARGIN = 0.08  # of the accuracy over cross-entropy's, after the last epoch
 
@@ -39,10 +30,8 @@ def learnt(tmp_path_factory):
 
     @cache
     def of(name):
-        rivals = load_script("benchmarks/rivals.py")
-        spec = rivals.RivalRun(method=name, data="digits", seed=SEED)
-        result = rivals.train_run(spec, None, tmp_path_factory.mktemp(name) / "run")["results"]
-        return {key: result[key] for key in KEYS}
+        out = tmp_path_factory.mktemp(name) / "run"
+        return quick.train(digits.source(SEED), digits.recipe_of(name), out).results
 
     return of
 
@@ -67,8 +56,8 @@ def learnt_from_half(tmp_path_factory):
 
     @cache
     def of(name):
-        whole = open_source("digits")
-        labels = whole.labels[::2]
+        whole = digits.source(SEED)
+        labels = whole.true_labels[::2]
         source = from_arrays(
             whole.inputs.values[::2],
             noise.symmetric(labels, 0.4, 10, seed=SEED),
@@ -76,8 +65,7 @@ def learnt_from_half(tmp_path_factory):
             x_test=whole.test.inputs.values,
             y_test=whole.test.labels,
         )
-        recipe = load_script("benchmarks/rivals.py").RivalRun(method=name, data="digits", seed=SEED).recipe()
-        return quick.train(source, recipe, tmp_path_factory.mktemp(name) / "run").results
+        return quick.train(source, digits.recipe_of(name), tmp_path_factory.mktemp(name) / "run").results
 
     return of
 
@@ -92,20 +80,6 @@ def test_half_of_the_digits_with_forty_percent_wrong_labels(name, learnt_from_ha
 )
 def test_digits_with_forty_percent_wrong_labels(name, learnt):
     expect_robust(name, learnt(name), learnt("ce"))
-    committed = read(RESULTS)[f"{name}-{SEED}"]["results"]
-    assert learnt(name) == pytest.approx(
-        {key: committed[key] for key in KEYS}, abs=0.05
-    )  # processors round differently
-
-
-def test_the_committed_digits_on_three_seeds():
-    rows = read(RESULTS)
-    means = {
-        name: {key: np.mean([rows[f"{name}-{seed}"]["results"][key] for seed in range(3)]) for key in KEYS}
-        for name in METHODS
-    }
-    for name, mean in means.items():
-        expect_robust(name, mean, means["ce"])
 
 
 def train(name, out, report=None, model="mlp", kind="vector", samples=130):
