@@ -129,7 +129,7 @@ class RunSpec(Settings):
     @property
     def with_classifier(self) -> bool:
         """Whether a classifier is trained on pseudo-labels after the filter, if the method does that."""
-        return self.method.classify if self.scale is None else self.classify
+        return self.scale is None or self.classify
 
     @property
     def test_each_epoch(self) -> int | None:

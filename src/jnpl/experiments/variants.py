@@ -28,7 +28,6 @@ class Variant(NamedTuple):
 
     description: str
     recipe: Callable[[RunSpec], Recipe]
-    classify: bool = True  # goes on to a classifier with pseudo-labels, if its method does
     folds: bool = False  # cleanlab: ranked by cross-validated predictions
     true_labels: bool = False  # trained on the true labels, as an upper bound
 
@@ -157,37 +156,9 @@ def _fast_flip(spec: RunSpec) -> Recipe:
     return _fast(spec, {"data.padding": spec.padding})
 
 
-def _fast_lr(times: float, spec: RunSpec) -> Recipe:
-    return _fast(spec, {"train.lr": times * _fast_rate(spec)})
-
-
 def _augmented(rival: Callable[[RunSpec], Recipe], spec: RunSpec) -> Recipe:
     """A rival with the crops of `fast`."""
     return rival(spec).model_copy(update={"data": _fast(spec).data})
-
-
-def _long(rival: Callable[[RunSpec], Recipe], spec: RunSpec) -> Recipe:
-    """A rival with the crops of `fast` and as many epochs as both of its parts have."""
-    fast = _fast(spec)
-    stretch = 1.0 if fast.pseudo is None else 1 + fast.pseudo.stretch
-    return _augmented(rival, spec.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
-
-
-def _fast_with_ce(spec: RunSpec) -> Recipe:
-    """`fast` with cross-entropy in place of NL+ and PL+: what its other settings contribute."""
-    return parse_recipe({**_fast(spec).model_dump(exclude={"pseudo"}), "method": {"name": "ce"}})
-
-
-def _with_crops(name: str) -> Variant:
-    variant = BENCH[name]
-    return variant._replace(
-        description=f"{variant.description}, with the crops of fast", recipe=partial(_augmented, variant.recipe)
-    )
-
-
-def _of_all_epochs(name: str) -> Variant:
-    variant = BENCH[name]
-    return Variant(f"{variant.description}, with the crops and all epochs of fast", partial(_long, variant.recipe))
 
 
 BENCH = {
@@ -205,64 +176,7 @@ BENCH = {
     "fast-flip": Variant("fast with the crops of the others", _fast_flip),
 }
 TABLE = tuple(BENCH)  # the rows of a comparison
-CROPS = {f"{name}-augmented": _with_crops(name) for name in ("nlnl", "cleanlab", "gce", "co-teaching", "ce-clean")}
-NEWER = {
+BENCH |= {
     f"{name}-augmented": Variant(f"{name} with the crops of fast", partial(_augmented, partial(_newer, name)))
     for name in ("elr", "sop", "cores2", "co-teaching-plus", "sop-plus", "elr-plus", "dividemix")
 }
-LONG = {f"{name}-long": _of_all_epochs(name) for name in ("gce", "co-teaching")}
-ABLATIONS = {
-    "fast-filter": Variant("fast as it is, the filter alone", _fast, classify=False),
-    "fast-ce": Variant("cross-entropy in place of NL+ and PL+, all else as fast", _fast_with_ce, classify=False),
-    **{
-        f"fast-{name}": Variant(description, partial(_fast, changes=changes), classify=False)
-        for name, description, changes in (
-            ("nl", "NL throughout (gamma 0)", {"method.gamma": 0.0, "method.gamma_rise": None}),
-            ("nl-plus", "NL+ from the start (gamma 1)", {"method.gamma_rise": None}),
-            ("rise", "gamma rises from 0 to 1 over all epochs", {"method.gamma_rise": [0.0, 1.0]}),
-            ("rise-half", "gamma rises from 0 to 1 in the first half", {"method.gamma_rise": [0.0, 0.5]}),
-            (
-                "rise-07",
-                "gamma rises from 0 to 0.7 in the first half",
-                {"method.gamma": 0.7, "method.gamma_rise": [0.0, 0.5]},
-            ),
-            ("no-pl", "without PL+", {"method.pl_weight": 0.0}),
-            ("pl-early", "PL+ from the start", {"method.pl_start": 0.0}),
-            ("pl-strong", "PL+ with ten times its weight", {"method.pl_weight": 0.1}),
-            ("pl-batch", "PL+ as a mean over the batch", {"method.pl_mean": "batch"}),
-            ("full-weights", "class weights without bounds", {"method.class_weight": "nlnl"}),
-            ("no-weights", "without class weights", {"method.class_weight": "none"}),
-            ("sampled", "one sampled complement", {"method.complements": "sampled"}),
-            ("no-average", "without averaged weights", {"train.average": 0.0}),
-            ("history", "ranked by p_y, the mean of the last 10 epochs", {"verdict.score": "history"}),
-            ("network", "ranked by p_y of the network at the end", {"verdict.score": "network"}),
-            ("cosine", "cosine schedule", {"train.schedule": "cosine"}),
-            ("batch-128", "batches of 128", {"train.batch_size": 128}),
-            ("no-crop", "without crops", {"data.padding": 0}),
-            ("no-guard", "without the guard", {"method.guard": 0.0}),
-        )
-    },
-    **{
-        f"fast-lr-{name}": Variant(description, partial(_fast_lr, times), classify=False)
-        for name, description, times in (
-            ("low", "half the learning rate", 0.5),
-            ("high", "twice the learning rate", 2.0),
-        )
-    },
-}
-SECOND_PARTS = {
-    f"fast-{name}": Variant(description, partial(_fast, changes=changes))
-    for name, description, changes in (
-        ("hard", "pseudo-labels hard in place of soft", {"pseudo.soft": False}),
-        (
-            "paper-labels",
-            "pseudo-labels as the paper: given labels that are kept, predictions for the others",
-            {"pseudo.mode": "paper"},
-        ),
-        ("fresh", "pseudo-labels teach a new network", {"pseudo.warm": False}),
-        ("short", "the second part as long as the first", {"pseudo.stretch": 1.0}),
-        ("twice", "the second part twice as long as the first", {"pseudo.stretch": 2.0}),
-        ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),
-    )
-}
-BENCH |= CROPS | NEWER | LONG | ABLATIONS | SECOND_PARTS
