@@ -20,6 +20,7 @@
   const whole = (number) => number.toLocaleString("en");
   function percent(share) {
     if (share === null) return "–";
+    if (share === 0 || share === 1) return `${100 * share} %`;
     if (share > 0.9995 && share < 1) return ">99.9 %";
     if (share > 0 && share < 0.0005) return "<0.1 %";
     return `${(100 * share).toFixed(share > 0.1 && share < 0.995 ? 0 : 1)} %`;
@@ -391,7 +392,7 @@
     const pair = state.filter.given !== undefined && state.filter.given !== "" && state.filter.suggested ? [bdi(Number(state.filter.given), "given"), make("span", { class: "arrow", text: " → " }), bdi(Number(state.filter.suggested), "suggested")]
       : [at("f-pair").value ? at("f-pair").selectedOptions[0].textContent : "Undecided"];
     at("grid-title").replaceChildren(...(similar ? ["Similar to ", make("bdi", { class: "id", text: items[0].id })] : pair));
-    at("grid-where").textContent = similar ? `${items.length} suspects` : total ? `${whole(state.offset + 1)}–${whole(state.offset + items.length)} of ${whole(total)}` : "none left";
+    at("grid-where").textContent = similar ? `${items.length} suspects` : total ? `${whole(state.offset + 1)}–${whole(state.offset + items.length)} of ${whole(total)}` : state.filter.search ? "no match" : "none left";
     at("grid-previous").setAttribute("aria-disabled", similar || state.offset === 0);
     at("grid-next").setAttribute("aria-disabled", similar || state.offset + items.length >= total);
     at("cards").replaceChildren(...items.map((item, index) => card(item, index)));
