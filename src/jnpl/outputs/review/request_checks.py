@@ -9,16 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
-
-    Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    Application = Callable[[Message, Receive, Send], Awaitable[None]]
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 256 * 1024  # bytes of a request
 _MAX_DIGITS = 7  # of its length: Python refuses to read thousands of them
@@ -35,8 +30,8 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 _WELCOME = (
-    b'<!doctype html><html lang="en"><title>Label review</title><link rel="icon" href="/static/icon.svg">'
-    b'<p><a href="/">Label review</a></p>'
+    '<!doctype html><html lang="en"><title>Label review</title><link rel="icon" href="/static/icon.svg">'
+    '<p><a href="/">Label review</a></p>'
 )
 _CLOSED = (
     "This page is closed. Open the address that `jnpl review` printed: it contains the token, which is valid as long "
@@ -52,137 +47,78 @@ class Access:
     hosts: frozenset[str]  # allowed values of the header Host, such as "127.0.0.1:8765"
 
     @property
-    def cookie_name(self) -> str:
-        """Cookies do not know ports: two reviews on one machine need two names."""
-        return "jnpl_review_" + hashlib.sha256("\0".join(sorted(self.hosts)).encode()).hexdigest()[:8]
-
-    @property
     def cookie(self) -> str:
-        """The value of the cookie; the token does not follow from it."""
-        return hmac.new(self.token.encode(), b"jnpl review cookie", hashlib.sha256).hexdigest()
-
-    def fits_token(self, token: str) -> bool:
-        """Return whether a token is right, in a time that says nothing about it."""
-        return hmac.compare_digest(token.encode(), self.token.encode())
+        """NAME=VALUE: the token does not follow from it. Cookies do not know ports, so each server has its own name."""
+        name = hashlib.sha256("\0".join(sorted(self.hosts)).encode()).hexdigest()[:8]
+        value = hmac.new(self.token.encode(), b"jnpl review cookie", hashlib.sha256).hexdigest()
+        return f"jnpl_review_{name}={value}"
 
     def fits_cookie(self, header: str) -> bool:
-        """Return whether the header Cookie holds the right cookie."""
-        right = f"{self.cookie_name}={self.cookie}".encode()  # cookies of other pages may have any form
+        """Return whether the header Cookie, which may hold those of other pages in any form, has the right cookie."""
+        right = self.cookie.encode()
         return any(hmac.compare_digest(cookie.strip().encode(), right) for cookie in header.split(";"))
 
 
 class RequestChecks:
     """An ASGI application around another one, which sees only requests that `Access` allows."""
 
-    def __init__(self, application: Application, access: Access) -> None:
+    def __init__(self, application: ASGIApp, access: Access) -> None:
         self._application, self._access = application, access
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a refused request, or pass it on."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
         if scope["type"] != "http":  # a WebSocket
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        if (refusal := self._refusal(scope, headers)) is not None:
-            await _answer(_with_headers(send), *refusal)
-            return
-        if scope["path"] == "/" and (token := _token_of(scope)) is not None:
-            await self._exchange(token, _with_headers(send))
-            return
-        if not self._access.fits_cookie(headers.get("cookie", "")):
-            await _answer(_with_headers(send), 403, _CLOSED)
-            return
-        body = _LimitedBody(receive)
+        request, seen = Request(scope), 0
 
-        async def answer(message: Message) -> None:
-            if body.too_large and message["type"] == "http.response.start":
-                message = {**message, "status": 413}
-            await _with_headers(send)(message)
+        async def limited() -> Message:
+            """Return the next part of the body; an empty last one after too much, whatever the header says."""
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            is_too_much = seen > MAX_BODY and message["type"] == "http.request"
+            return {"type": "http.request", "body": b"", "more_body": False} if is_too_much else message
 
-        await self._application(scope, body.receive, answer)
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["status"] = message["status"] if seen <= MAX_BODY else 413
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("cache-control", "no-store")
+                headers.update(HEADERS)
+            await send(message)
 
-    def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
-        """Return status and text for a request that must not reach the application."""
+        answer = self._refusal(scope["method"], request.headers)
+        if answer is None and scope["path"] == "/" and (token := request.query_params.get("token")) is not None:
+            answer = self._exchange(token)
+        if answer is None and not self._access.fits_cookie(request.headers.get("cookie", "")):
+            answer = PlainTextResponse(f"{_CLOSED}\n", 403)
+        await (answer or self._application)(scope, limited, with_headers)
+
+    def _refusal(self, method: str, headers: Headers) -> Response | None:
+        """Return the answer to a request that must not reach the application."""
         access = self._access
         if headers.get("host", "").lower() not in access.hosts:
-            return 421, "wrong Host"  # another name for this machine: DNS rebinding
+            return PlainTextResponse("wrong Host", 421)  # another name for this machine: DNS rebinding
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in {f"http://{host}" for host in access.hosts}:
-            return 403, "wrong Origin"
-        if scope["method"] not in ("GET", "HEAD"):
+            return PlainTextResponse("wrong Origin", 403)
+        if method not in ("GET", "HEAD"):
             if origin is None and headers.get("sec-fetch-site", "same-origin") != "same-origin":
-                return 403, "wrong origin"
+                return PlainTextResponse("wrong origin", 403)
             if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-                return 415, "a request is JSON"  # a form of another page cannot send this type
+                return PlainTextResponse("a request is JSON", 415)  # a form of another page cannot send this type
             length = headers.get("content-length", "0")
             if length.isascii() and length.isdigit() and (len(length) > _MAX_DIGITS or int(length) > MAX_BODY):
-                return 413, f"a request has at most {MAX_BODY} bytes"
+                return PlainTextResponse(f"a request has at most {MAX_BODY} bytes", 413)
         return None
 
-    async def _exchange(self, token: str, send: Send) -> None:
+    def _exchange(self, token: str) -> Response:
         """Exchange the token in the address for a cookie, and lead to the address without it."""
-        if not self._access.fits_token(token):
-            await _answer(send, 403, _CLOSED)
-            return
-        cookie = f"{self._access.cookie_name}={self._access.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        if not hmac.compare_digest(token.encode(), self._access.token.encode()):
+            return PlainTextResponse(f"{_CLOSED}\n", 403)
+        cookie = f"{self._access.cookie}; Path=/; HttpOnly; SameSite=Strict"
         # A redirect would not send a strict cookie when the address is opened from another program's link.
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [
-                    (b"content-type", b"text/html; charset=utf-8"),
-                    (b"set-cookie", cookie.encode()),
-                    (b"refresh", b"0; url=/"),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": _WELCOME})
-
-
-def _token_of(scope: Message) -> str | None:
-    """Return the token in the address, if there is one."""
-    tokens = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True).get("token")
-    return None if tokens is None else tokens[0]
-
-
-class _LimitedBody:
-    """The body of a request, which ends after `MAX_BODY` bytes, whatever the header says of its length."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._seen = receive, 0
-
-    @property
-    def too_large(self) -> bool:
-        return self._seen > MAX_BODY
-
-    async def receive(self) -> Message:
-        """Return the next part of the body; an empty last one if there was too much."""
-        message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self.too_large and message["type"] == "http.request":
-            return {"type": "http.request", "body": b"", "more_body": False}
-        return message
-
-
-def _with_headers(send: Send) -> Send:
-    """Return `send` that adds the headers of every answer."""
-
-    async def extended(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            headers = list(message.get("headers", []))
-            if not any(name.lower() == b"cache-control" for name, _ in headers):
-                added.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": [*headers, *added]}
-        await send(message)
-
-    return extended
-
-
-async def _answer(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{text}\n".encode()})
+        return HTMLResponse(_WELCOME, headers={"set-cookie": cookie, "refresh": "0; url=/"})
