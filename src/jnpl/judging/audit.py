@@ -266,7 +266,7 @@ def intercept(doubt: Floats, total: float) -> float:
     >>> round(intercept(np.zeros(4), total=2), 6)
     0.0
     """
-    low, high = -40.0, 40.0  # where even a total of 0 is met to within rounding
+    low, high = -100.0, 100.0  # a total of 0 is met to within rounding
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if sigmoid(middle + doubt).sum() > total else (middle, high)

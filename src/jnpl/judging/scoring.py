@@ -246,8 +246,6 @@ def judge_labels(
         "ids": None if paths else source.ids,
         "unreadable": broken if broken.any() else None,
     }
-    if unseen is not None and source.decided is not None:  # they are certain, and tell nothing of the others' noise
-        unseen = unseen._replace(probs=np.where((source.decided >= 0)[:, None], np.nan, unseen.probs))
     if probs is None and unseen is not None and recorded_quality is None and ledger.keep == "full":
         probs = ledger.mean_probs().astype(np.float64)
         options["unreadable"] = broken | np.isnan(probs[:, 0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -43,7 +44,9 @@ _HTTP_PORT = 80  # browsers leave it out of Host and Origin
 _SHUTDOWN = 3  # seconds for requests that are under way
 
 
-class _Body(BaseModel):
+class TabBody(BaseModel):
+    """A request of a tab of the browser: to undo its last batch, or to learn."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tab: str = Field(min_length=1, max_length=64)
@@ -60,18 +63,14 @@ class DecisionBody(BaseModel):
     seen: int = Field(ge=0)
 
 
-class DecideBody(_Body):
+class DecideBody(TabBody):
     """A batch of decisions."""
 
     reviewer: str = Field(min_length=1, max_length=80)
     decisions: list[DecisionBody] = Field(min_length=1, max_length=MAX_BATCH)
 
 
-class UndoBody(_Body):
-    """A request to undo the last batch of a tab."""
-
-
-class AnswerBody(_Body):
+class AnswerBody(TabBody):
     """The answer to one label of an audit: the right class number, or -1 for wrong, -2 for unsure."""
 
     reviewer: str = Field(min_length=1, max_length=80)
@@ -79,7 +78,7 @@ class AnswerBody(_Body):
     label: int = Field(ge=-2)
 
 
-class MoreBody(_Body):
+class MoreBody(TabBody):
     """A request for more labels to check."""
 
     count: int = Field(ge=1, le=MAX_BATCH)
@@ -125,13 +124,10 @@ def make_app(
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     _add_errors(app, session)
-    _add_pages(app, home)
+    _add_files(app, session, home)
+    _add_answers(app, session, title, reviewer)
     if audit is not None:
-        _add_audit(app, audit, session, title, reviewer)
-    _add_facts(app, session, title, reviewer)
-    _add_samples(app, session)
-    _add_files(app, session)
-    _add_writing(app, session)
+        _add_audit(app, audit, session, {"title": title, "reviewer": reviewer, "classes": session.names})
     return RequestChecks(app, access)
 
 
@@ -152,22 +148,13 @@ def _add_errors(app: FastAPI, session: ReviewSession) -> None:
         return JSONResponse({"error": str(error), "conflicts": decisions, "positions": error.positions}, 409)
 
 
-def _add_pages(app: FastAPI, home: str) -> None:
+def _add_files(app: FastAPI, session: ReviewSession, home: str) -> None:
     def page(name: str) -> Response:
         content = (resources.files("jnpl.outputs.review") / f"page/{name}.html").read_bytes()
         return Response(content, media_type="text/html; charset=utf-8")
 
-    @app.get("/")
-    def first() -> Response:
-        return page(home)
-
-    @app.get("/review")
-    def review() -> Response:
-        return page("review")
-
-    @app.get("/audit")
-    def audit() -> Response:
-        return page("audit")
+    for path, name in (("/", home), ("/review", "review"), ("/audit", "audit")):
+        app.get(path)(partial(page, name))
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
@@ -175,6 +162,23 @@ def _add_pages(app: FastAPI, home: str) -> None:
             return PlainTextResponse("no such file", 404)
         package, path, kind = _FILES[name]
         return Response((resources.files(package) / path).read_bytes(), media_type=f"{kind}; charset=utf-8")
+
+    @app.get("/image/{position}")
+    def image(position: int, *, small: bool = False) -> Response:
+        if not 0 <= position < len(session.findings.ids):
+            return PlainTextResponse("no such sample", 404)
+        picture = session.samples.picture(position, SMALL if small else LARGE)
+        if picture is None:
+            return PlainTextResponse("no picture", 404)
+        headers = {"cache-control": "private, max-age=3600"}
+        return Response(picture[0], media_type=picture[1], headers=headers)
+
+    @app.get("/export/{kind}")
+    def export(kind: str) -> Response:
+        if kind not in FORMATS:
+            return PlainTextResponse("no such format", 404)
+        headers = {"content-disposition": f'attachment; filename="decisions{FORMATS[kind]}"'}
+        return Response(session.export(kind), media_type=_MEDIA[kind], headers=headers)
 
 
 def run_facts(session: ReviewSession, title: str, reviewer: str) -> dict[str, Any]:
@@ -197,30 +201,52 @@ def run_facts(session: ReviewSession, title: str, reviewer: str) -> dict[str, An
     }
 
 
-def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) -> None:
+def _add_answers(app: FastAPI, session: ReviewSession, title: str, reviewer: str) -> None:
+    app.get("/api/status")(session.status)
+    app.get("/api/examples/{position}")(session.examples)
+    app.get("/api/pairs")(session.pairs)
+
     @app.get("/api/run")
     def run() -> dict[str, Any]:
         return run_facts(session, title, reviewer)
 
-    @app.get("/api/status")
-    def status() -> dict[str, Any]:
-        return session.status()
+    @app.get("/api/list")
+    def listed(query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
+        return session.page(query, query.offset, query.limit)
+
+    @app.get("/api/sample")
+    def sample(query: Annotated[SampleQuery, Query()]) -> dict[str, Any]:
+        return session.sample(query, query.position, query.index)
+
+    @app.get("/api/similar/{position}")
+    def similar(position: int, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 24) -> dict[str, Any]:
+        return session.similar(position, limit)
+
+    @app.post("/api/decide")
+    def decide(body: DecideBody) -> dict[str, Any]:
+        wanted = [
+            NewDecision(new.position, new.action, session.label_of(new.label), new.seen) for new in body.decisions
+        ]
+        return session.decide(wanted, reviewer=body.reviewer, tab=body.tab)
+
+    @app.post("/api/undo")
+    def undo(body: TabBody) -> dict[str, Any]:
+        return session.undo(body.tab)
+
+    @app.post("/api/learn")
+    def learn(_: TabBody) -> dict[str, Any]:
+        return session.learn()
 
 
-def _add_audit(app: FastAPI, audit: AuditSession, session: ReviewSession, title: str, reviewer: str) -> None:
+def _add_audit(app: FastAPI, audit: AuditSession, session: ReviewSession, shown: dict[str, Any]) -> None:
     def state() -> dict[str, Any]:
         """Return what the page shows: the next label to check, or the result, which is no secret when all are."""
         facts = audit.facts()
         item = next((at for at in facts.positions if at not in facts.labels), None)
-        shown = {
-            "title": title,
-            "reviewer": reviewer,
-            "classes": session.names,
-            "drawn": len(facts.positions),
-            "answered": len(facts.labels),
-            "item": None if item is None else session.blind(item),
-        }
-        return shown if item is not None else shown | {"result": audit.result()}
+        now = shown | {"drawn": len(facts.positions), "answered": len(facts.labels)}
+        if item is None:
+            return now | {"item": None, "result": audit.result()}
+        return now | {"item": session.blind(item)}
 
     @app.get("/api/audit")
     def read() -> dict[str, Any]:
@@ -235,7 +261,7 @@ def _add_audit(app: FastAPI, audit: AuditSession, session: ReviewSession, title:
         return state()
 
     @app.post("/api/audit/undo")
-    def undo(_: UndoBody) -> dict[str, Any]:
+    def undo(_: TabBody) -> dict[str, Any]:
         audit.undo()
         return state()
 
@@ -243,64 +269,6 @@ def _add_audit(app: FastAPI, audit: AuditSession, session: ReviewSession, title:
     def more(body: MoreBody) -> dict[str, Any]:
         audit.extend(body.count)
         return state()
-
-
-def _add_samples(app: FastAPI, session: ReviewSession) -> None:
-    @app.get("/api/list")
-    def listed(query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
-        return session.page(query, query.offset, query.limit)
-
-    @app.get("/api/sample")
-    def sample(query: Annotated[SampleQuery, Query()]) -> dict[str, Any]:
-        return session.sample(query, query.position, query.index)
-
-    @app.get("/api/examples/{position}")
-    def examples(position: int) -> dict[str, Any]:
-        return session.examples(position)
-
-    @app.get("/api/similar/{position}")
-    def similar(position: int, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 24) -> dict[str, Any]:
-        return session.similar(position, limit)
-
-    @app.get("/api/pairs")
-    def pairs() -> list[dict[str, Any]]:
-        return session.pairs()
-
-
-def _add_files(app: FastAPI, session: ReviewSession) -> None:
-    @app.get("/image/{position}")
-    def image(position: int, *, small: bool = False) -> Response:
-        if not 0 <= position < len(session.findings.ids):
-            return PlainTextResponse("no such sample", 404)
-        picture = session.samples.picture(position, SMALL if small else LARGE)
-        if picture is None:
-            return PlainTextResponse("no picture", 404)
-        headers = {"cache-control": "private, max-age=3600"}
-        return Response(picture[0], media_type=picture[1], headers=headers)
-
-    @app.get("/export/{kind}")
-    def export(kind: str) -> Response:
-        if kind not in FORMATS:
-            return PlainTextResponse("no such format", 404)
-        headers = {"content-disposition": f'attachment; filename="decisions{FORMATS[kind]}"'}
-        return Response(session.export(kind), media_type=_MEDIA[kind], headers=headers)
-
-
-def _add_writing(app: FastAPI, session: ReviewSession) -> None:
-    @app.post("/api/decide")
-    def decide(body: DecideBody) -> dict[str, Any]:
-        wanted = [
-            NewDecision(new.position, new.action, session.label_of(new.label), new.seen) for new in body.decisions
-        ]
-        return session.decide(wanted, reviewer=body.reviewer, tab=body.tab)
-
-    @app.post("/api/undo")
-    def undo(body: UndoBody) -> dict[str, Any]:
-        return session.undo(body.tab)
-
-    @app.post("/api/learn")
-    def learn(_: UndoBody) -> dict[str, Any]:
-        return session.learn()
 
 
 @dataclass(frozen=True)
@@ -322,7 +290,10 @@ class Address:
         if is_local(self.host) or self.host in _ANY:
             names |= {"127.0.0.1", "localhost", "[::1]"}
         if self.host in _ANY:
-            names |= {socket.gethostname(), socket.getfqdn(), *_addresses_of_this_machine()}
+            names |= {socket.gethostname(), socket.getfqdn()}
+            with suppress(OSError):
+                found = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+                names |= {str(info[4][0]) for info in found}
         ports = (f":{self.port}", "") if self.port == _HTTP_PORT else (f":{self.port}",)
         return frozenset(f"{name.lower()}{port}" for name in names for port in ports)
 
@@ -330,13 +301,6 @@ class Address:
         """The address to open."""
         host = socket.gethostname() if self.host in _ANY else self.host
         return f"http://{host}:{self.port}/?token={quote(token, safe='')}"
-
-
-def _addresses_of_this_machine() -> set[str]:
-    try:
-        return {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
-    except OSError:
-        return set()
 
 
 def is_local(host: str) -> bool:
@@ -352,15 +316,16 @@ def listen(host: str, port: int | None) -> Address:
     """Return a listening socket; without a port, on 8765 or, if that is taken, on any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     name = host.strip("[]")
-    for number in (DEFAULT_PORT, 0) if port is None else (port,):
+    try:
         try:
-            listening = socket.create_server((name, number), family=family)
-        except OSError as error:
-            if number == DEFAULT_PORT and port is None:
-                continue
-            raise InputError(f"cannot listen on {host}:{number}: {error.strerror or error}") from error
-        return Address(listening, f"[{name}]" if family == socket.AF_INET6 else host)
-    raise InputError(f"no free port on {host}")
+            listening = socket.create_server((name, DEFAULT_PORT if port is None else port), family=family)
+        except OSError:
+            if port is not None:
+                raise
+            listening = socket.create_server((name, 0), family=family)
+    except OSError as error:
+        raise InputError(f"cannot listen on {host}:{port or 0}: {error.strerror or error}") from error
+    return Address(listening, f"[{name}]" if family == socket.AF_INET6 else host)
 
 
 def serve(app: Any, address: Address, ready: Callable[[], None]) -> None:
