@@ -14,6 +14,7 @@ from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.judging.out_of_fold import expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior, with_true_shares
 from jnpl.judging.trees import TreePredictions
+from jnpl.noise import symmetric
 from jnpl.recipes.schema import Judging
 
 CLASSES = 3
@@ -164,7 +165,7 @@ def test_samples_that_cannot_be_read_have_no_quality():
     assert np.flatnonzero(found.unreadable).tolist() == [3, 7]
 
 
-def test_decided_labels_are_certain_and_tell_nothing_of_the_noise():
+def test_decided_labels_are_certain():
     decided = np.where(np.arange(120) % 10 == 0, 1, -1)
     source = replace(SOURCE, decided=decided)
     found = scored(source, probs=NETWORK, unreadable=(0,))
@@ -176,6 +177,25 @@ def test_decided_labels_are_certain_and_tell_nothing_of_the_noise():
     unseen_probs = scoring.UnseenProbs(out_of_fold(X, LABELS, CLASSES), 1.0)
     calibrated = scored(source, probs=NETWORK, unseen=unseen_probs)
     assert calibrated.noise.rate == pytest.approx(1 - np.nanmean(calibrated.label_quality))
+
+
+def test_the_rate_stays_true_when_the_worst_labels_are_decided():
+    random, true = np.random.default_rng(1), np.arange(900) % CLASSES
+    given = symmetric(true, 0.2, CLASSES, seed=0)
+    x = (2 * np.eye(CLASSES)[true] + random.normal(size=(900, CLASSES))).astype(np.float32)
+    source, wrong = from_arrays(x, given, name="x"), float((true != given).mean())
+
+    def judged(decided):
+        probs = out_of_fold(x, scoring.trusted_labels(given, decided), CLASSES)
+        found = replace(source, decided=decided)
+        ledger = Ledger(900, CLASSES, 1, "full", None)
+        return scoring.judge_labels(found, ledger, None, Judging(), {}, probs, scoring.UnseenProbs(probs, 1.0))
+
+    worst = np.argsort(judged(None).label_quality)[:100]
+    after = judged(np.where(np.isin(np.arange(900), worst), true, -1))
+    assert (true != given)[worst].mean() > 2 * wrong
+    assert after.noise.low <= wrong <= after.noise.high
+    assert after.noise.rate == pytest.approx(judged(None).noise.rate, abs=0.03)
 
 
 GIVEN = np.array([0, 1] * 50)

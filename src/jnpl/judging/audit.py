@@ -190,8 +190,9 @@ def audited(findings: Findings, sample: AuditSample, labels: Mapping[int, int]) 
     checked = answers != OPEN
     at, answer_at = sample.positions[checked], answers[checked]
     doubt = np.nan_to_num(logits(findings.label_quality, _MAX_LOGIT))
+    sure_doubt = doubt[at[answer_at != UNSURE]]
     _, slope = fit_logistic(
-        doubt[at[answer_at != UNSURE]],
+        np.stack([np.ones_like(sure_doubt), sure_doubt], axis=1),
         (answer_at[answer_at != UNSURE] == WRONG).astype(np.float64),
         np.array([0.0, _PRIOR_SLOPE]),
         _PRIOR_DEVIATION,
@@ -245,9 +246,9 @@ def _suggestions(findings: Findings, quality: Floats) -> tuple[Labels, Floats]:
 # The logistic model of wrong labels, which the estimates of a review use as well.
 
 
-def fit_logistic(doubt: Floats, wrong: Floats, middle: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), by Newton's method. The prior is normal."""
-    design = np.stack([np.ones_like(doubt), doubt], axis=1)
+def fit_logistic(design: Floats, wrong: Floats, middle: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+    """Return mean (K,) and covariance (K, K) of the posterior of w in P(wrong) = sigmoid(design (M, K) w), by Newton's
+    method. The prior is normal."""
     prior, at = np.diag(1 / deviation**2), middle.copy()
     for _ in range(50):
         p = sigmoid(design @ at)

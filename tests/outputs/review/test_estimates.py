@@ -60,7 +60,7 @@ def test_without_decisions_the_estimate_is_that_of_the_run():
 
 def test_decisions_narrow_the_interval():
     widths = []
-    for decided in (0, 100, 600):
+    for decided in (0, 200, 800):
         quality, wrong, known, rest = reviewed(0, decided)
         found = wrong_left(quality[known], wrong[known], quality[rest])
         widths.append(found.high - found.low)

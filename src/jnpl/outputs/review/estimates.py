@@ -3,14 +3,15 @@
 The decided suspects are not a random sample: the worst come first. So the probability that a label is wrong is modelled
 by its quality q, as the run (or the last round) printed it when the sample was decided:
 
-    P(wrong)  =  sigmoid(a + b log((1 - q) / q)).
+    P(wrong)  =  sigmoid(a + b x),   x = log((1 - q) / q),
 
-The prior mean is b = 1, and the a at which the sum over all samples is the number of wrong labels that the run
+where x below 0, of labels that look right, has a slope b of its own: decisions about suspects say little of it. The
+prior mean of both is 1, and a is that at which the sum over all samples is the number of wrong labels that the run
 estimates; its deviation follows the run's interval. So the page begins with the numbers of `jnpl find`, and the
-decisions correct them. The posterior of (a, b) is approximated by a normal distribution at its maximum (Laplace). The
-number of wrong labels among the undecided is the sum at that maximum, with the interval over draws, the chance of every
-single label included. An interval is as honest as the model: it knows nothing of wrong labels which the network takes
-for certainly right.
+decisions correct them. The posterior is approximated by a normal distribution at its maximum (Laplace). The number of
+wrong labels among the undecided is the sum at that maximum, with the interval over draws, the chance of every single
+label included. An interval is as honest as the model: it knows nothing of wrong labels which the network takes for
+certainly right.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ import numpy.typing as npt
 from jnpl.judging.audit import fit_logistic, intercept, logits, sigmoid
 from jnpl.judging.noise_model import Interval
 
-_SLOPE = 1.0  # prior mean of b
-_PRIOR_DEVIATION = np.array([0.7, 0.5])  # of a and b, where the run has no interval
+_PRIOR_DEVIATION = np.array([0.7, 0.5, 0.25])  # of a and the slopes above and below 0, where the run has no interval
 _MIN_DEVIATION = 0.05  # of a
 _MAX_LOGIT = 7.0  # a quality of 0.001 or 0.999: the printed number claims no more
 _BINS = 400
@@ -50,7 +50,7 @@ def precision(wrong: int, decided: int) -> Interval | None:
 
 
 class Prior(NamedTuple):
-    """The prior of (a, b): mean and standard deviation of a; the deviation of b is in proportion."""
+    """The prior: mean and standard deviation of a; the deviations of the slopes, of mean 1, are in proportion."""
 
     intercept: float = 0.0
     deviation: float = float(_PRIOR_DEVIATION[0])
@@ -64,7 +64,7 @@ def prior(qualities: npt.NDArray[np.floating], total: float, most: float | None 
         total: expected number of wrong labels.
         most: upper end of its 90 % interval; None: the run has none.
     """
-    doubt = _SLOPE * logits(qualities[~np.isnan(qualities)], _MAX_LOGIT)
+    doubt = logits(qualities[~np.isnan(qualities)], _MAX_LOGIT)
     middle = intercept(doubt, total)
     if most is None:
         return Prior(middle)
@@ -74,7 +74,7 @@ def prior(qualities: npt.NDArray[np.floating], total: float, most: float | None 
 
 @dataclass(frozen=True)
 class Corrected:
-    """The posterior of (a, b), by which decisions correct label quality: mean (2,) and covariance (2, 2)."""
+    """The posterior of a and both slopes, by which decisions correct label quality: mean (3,), covariance (3, 3)."""
 
     mean: npt.NDArray[np.float64]
     covariance: npt.NDArray[np.float64]
@@ -86,15 +86,15 @@ class Corrected:
         Args:
             qualities: (M,) of the decided samples, when they were decided.
             wrong: (M,) whether the decision was that the label is wrong.
-            start: the prior of (a, b) (`prior`).
+            start: `prior`.
         """
         deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
-        middle = np.array([start.intercept, _SLOPE])
-        return cls(*fit_logistic(logits(qualities, _MAX_LOGIT), wrong.astype(np.float64), middle, deviation))
+        middle = np.array([start.intercept, 1.0, 1.0])
+        return cls(*fit_logistic(_design(logits(qualities, _MAX_LOGIT)), wrong.astype(np.float64), middle, deviation))
 
     def chances(self, qualities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Return the probability that labels of these qualities (U,) are wrong; nan where the quality is."""
-        wrong = sigmoid(self.mean[0] + max(self.mean[1], 0.0) * logits(qualities, _MAX_LOGIT))
+        wrong = sigmoid(_design(logits(qualities, _MAX_LOGIT)) @ _not_falling(self.mean[None])[0])
         return np.where(np.isnan(qualities), np.nan, wrong)
 
     def left(self, undecided: npt.NDArray[np.floating]) -> Interval:
@@ -105,10 +105,19 @@ class Corrected:
         counts, edges = np.histogram(logits(scored, _MAX_LOGIT), bins=_BINS, range=(-_MAX_LOGIT, _MAX_LOGIT))
         middle, counts = ((edges[:-1] + edges[1:]) / 2)[counts > 0], counts[counts > 0]
         random = np.random.default_rng(0)
-        draws = random.multivariate_normal(self.mean, self.covariance, _DRAWS)
-        draws[:, 1] = np.maximum(draws[:, 1], 0.0)  # a better quality never makes a label more doubtful
-        p = sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
+        draws = _not_falling(random.multivariate_normal(self.mean, self.covariance, _DRAWS))
+        p = sigmoid(draws @ _design(middle).T)  # (draws, bins)
         totals = p @ counts + random.normal(size=_DRAWS) * np.sqrt((p * (1 - p)) @ counts)
         low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
         value = float(self.chances(scored).sum())
         return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))
+
+
+def _design(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return what a and the slopes above and below 0 are multiplied by: (N,) -> (N, 3)."""
+    return np.stack([np.ones_like(x), np.maximum(x, 0.0), np.minimum(x, 0.0)], axis=1)
+
+
+def _not_falling(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return weights (D, 3) with slopes of at least 0: a better quality never makes a label more doubtful."""
+    return np.concatenate([weights[:, :1], np.maximum(weights[:, 1:], 0.0)], axis=1)
