@@ -292,8 +292,8 @@ class Address:
         if self.host in _ANY:
             names |= {socket.gethostname(), socket.getfqdn()}
             with suppress(OSError):
-                found = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
-                names |= {str(info[4][0]) for info in found}
+                addresses = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+                names |= {str(info[4][0]) for info in addresses}
         ports = (f":{self.port}", "") if self.port == _HTTP_PORT else (f":{self.port}",)
         return frozenset(f"{name.lower()}{port}" for name in names for port in ports)
 
