@@ -367,6 +367,7 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "training.records": "training/test_loop.py",
     "training.run_callback": "training/test_session.py",
     "training.run_results": "training/test_session.py",
+    "training.tag_training": "integration/test_tags.py",
     "training.training_state": "training/test_session.py",
 }
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
 from jnpl.analysis.data_report import describe_data
 from jnpl.analysis.neighbours import short_vectors
@@ -24,7 +23,6 @@ from jnpl.analysis.reference import Reference, copies_of
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.opening import open_source, open_test
 from jnpl.data.split import hold_out, to_hold_out
-from jnpl.data.tags import can_be_judged
 from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
 from jnpl.internal.devices import threads_for
@@ -34,31 +32,26 @@ from jnpl.internal.progress import part_of
 from jnpl.judging import scoring
 from jnpl.judging.consensus import with_consensus
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
-from jnpl.judging.tag_findings import THRESHOLD, TagFindings, TagNoise
-from jnpl.judging.tag_heads import train_tag_heads
-from jnpl.judging.tag_noise import best_thresholds, judge_probs
 from jnpl.judging.trees import tree_predictions
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import FINETUNE
-from jnpl.models.tag_head import TagHead
 from jnpl.recipes.automatic import adapt_recipe, tag_recipe
 from jnpl.recipes.load import DEFAULT
 from jnpl.run_folder import TAGS, RunFolder
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.epoch_log import check_trackers
-from jnpl.training.evaluation import vectors_of
-from jnpl.training.feeds import make_feeds
 from jnpl.training.finetune import backbone_to_finetune, finetuning_recipe
 from jnpl.training.interrupt import StopRequest, watch
 from jnpl.training.processes import WAIT, agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_results import RunNotes, RunResult, TagRunResult, summarise
-from jnpl.training.run_setup import RunSettings, describe_model
+from jnpl.training.run_setup import RunSettings
 from jnpl.training.session import Session
+from jnpl.training.tag_training import judge_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from lightning_fabric import Fabric
@@ -67,7 +60,6 @@ if TYPE_CHECKING:
     from jnpl.data.options import OpenOptions
     from jnpl.data.source import Labels, Source
     from jnpl.judging.findings import Findings
-    from jnpl.judging.tag_noise import JudgedTags
     from jnpl.judging.trees import TreePredictions
     from jnpl.models.build import Factory
     from jnpl.recipes.schema import Recipe
@@ -75,7 +67,6 @@ if TYPE_CHECKING:
 
 _MANY = 20_000  # samples from which the search for duplicates takes so long that a line says what is going on
 _TREE_WORK = 500  # operations of the trees for each number of a table, about
-_MOST_NUMBERS = 1 << 36  # of all vectors together; beyond the memory they are in a temporary file
 _STOPPED_JUDGING = "stopped while labels were judged; run the same command again to resume"
 _STOPPED_SEARCHING = "stopped while duplicates were searched for; run the same command again to resume"
 __all__ = [
@@ -324,46 +315,58 @@ def run_recipe(
     settings = RunSettings(source, recipe, seed, strict, interval, pseudo, network, observe, source_to_judge)
     if folder is None:
         return _train_and_judge(Session(settings, None, fabric, report), settings, None, fabric, report)
-    return _run_in_folder(settings, folder, fabric, report, complete, track)
-
-
-def _run_in_folder(
-    settings: RunSettings,
-    folder: RunFolder,
-    fabric: Fabric,
-    report: Reporter,
-    complete: Callable[[], None],
-    trackers: Sequence[str],
-) -> RunResult | None:
-    """Do the rest of `run_recipe` in a run folder, which is locked meanwhile."""
-    identity, is_new = _identity(settings), not folder.path.exists()
-    done = agree(fabric, lambda: folder.open(identity))
-    if done is not None:
-        report.note(f"{folder.path} is finished; nothing to do")
-        if not fabric.is_global_zero:
-            return None
-        with folder.lock():
-            complete()
-        return RunResult(done, folder.findings, folder.read_log())
-    with ExitStack() as stack:
-        if is_new:
-            stack.callback(folder.remove_unused)
-        agree(fabric, lambda: stack.enter_context(folder.lock()))
-        agree(fabric, lambda: folder.open(identity))  # another run may have been here since
+    identity = _identity(settings)
+    if (done := _finished(folder, identity, fabric, report, complete)) is not None:
+        return RunResult(done, folder.findings, folder.read_log()) if fabric.is_global_zero else None
+    with _locked(folder, identity, fabric):
         session = Session(settings, folder, fabric, report)
         if fabric.is_global_zero:
             folder.begin(identity)
         session.resume()
-        result = None
         with watch() as stop_request:
-            result = _train_and_judge(session, settings, folder, fabric, report, stop_request, trackers)
-            if result is not None and result.model is not None:
-                result.model.write(folder, result.results)
-                with stop_request.at_once(_STOPPED_SEARCHING):
-                    complete()
-                folder.write(identity, "finished", result.results)
+            result = _train_and_judge(session, settings, folder, fabric, report, stop_request, track)
+            _finish(folder, identity, result, complete, stop_request)
+        return result
+
+
+def _finished(
+    folder: RunFolder, identity: dict[str, Any], fabric: Fabric, report: Reporter, complete: Callable[[], None]
+) -> dict[str, Any] | None:
+    """Return the results of a run that was finished before; None if there is something to do."""
+    done = agree(fabric, lambda: folder.open(identity))
+    if done is not None:
+        report.note(f"{folder.path} is finished; nothing to do")
+        if fabric.is_global_zero:
+            with folder.lock():
+                complete()
+    return done
+
+
+@contextmanager
+def _locked(folder: RunFolder, identity: dict[str, Any], fabric: Fabric) -> Iterator[None]:
+    """Lock the folder of a run that begins or resumes; a new one is removed again if nothing is written."""
+    with ExitStack() as stack:
+        if not folder.path.exists():
+            stack.callback(folder.remove_unused)
+        agree(fabric, lambda: stack.enter_context(folder.lock()))
+        agree(fabric, lambda: folder.open(identity))  # another run may have been here since
+        yield
         fabric.barrier()
-    return result
+
+
+def _finish(
+    folder: RunFolder,
+    identity: dict[str, Any],
+    result: RunResult | TagRunResult | None,
+    complete: Callable[[], None],
+    stop_request: StopRequest,
+) -> None:
+    """Write the model, what `complete` writes, and the results."""
+    if result is not None and result.model is not None:
+        result.model.write(folder, result.results)
+        with stop_request.at_once(_STOPPED_SEARCHING):
+            complete()
+        folder.write(identity, "finished", result.results)
 
 
 def _identity(settings: RunSettings) -> dict[str, Any]:
@@ -505,27 +508,19 @@ def run_tags(
         "fingerprint": data.embedded.fingerprint(),
         "recipe": recipe.model_dump(mode="json", include={"data", "train"}) | {"threshold": recipe.verdict.threshold},
     }
+    fabric = make_fabric(recipe.engine.model_copy(update={"accelerator": "cpu"}))
+    judge_now = partial(judge_tags, data.embedded, recipe, fabric, report, seed=options.seed, strict=options.strict)
     if folder is None:
-        return judge_tags(data.embedded, recipe, options, report)
-    is_new = not folder.path.exists()
-    if (done := folder.open(identity)) is not None:
-        report.note(f"{folder.path} is finished; nothing to do")
+        return judge_now()
+    complete = partial(write_data, folder, data, choices, opened.reviewed, origin or Origin(), report)
+    if (done := _finished(folder, identity, fabric, report, complete)) is not None:
         return TagRunResult(done, folder.tag_findings)
-    with ExitStack() as stack:
-        if is_new:
-            stack.callback(folder.remove_unused)
-        stack.enter_context(folder.lock())
-        folder.open(identity)  # another run may have been here since
+    with _locked(folder, identity, fabric), watch() as stop_request:
         folder.begin(identity)
-        stop_request = stack.enter_context(watch())
         with stop_request.at_once(_STOPPED_JUDGING):
-            result = judge_tags(data.embedded, recipe, options, report, folder.path)
+            result = judge_now(folder.path)
         folder.save_tag_findings(result.findings)
-        if result.model is not None:
-            result.model.write(folder, result.results)
-        with stop_request.at_once(_STOPPED_SEARCHING):
-            write_data(folder, data, choices, opened.reviewed, origin or Origin(), report)
-        folder.write(identity, "finished", result.results)
+        _finish(folder, identity, result, complete, stop_request)
     return result
 
 
@@ -545,77 +540,6 @@ def _refuse_for_tags(source: Source, options: RunOptions) -> None:
         raise InputError("--threshold per-class and 1/c have no meaning for several tags per sample")
     if process_rank()[1] > 1:
         raise InputError("several tags per sample are judged by one process: leave out --devices and --num-nodes")
-
-
-def judge_tags(
-    source: Source, recipe: Recipe, options: RunOptions, report: Reporter, folder: Path | None = None
-) -> TagRunResult:
-    """Train heads on the given tags of embedded data, and judge these."""
-    begun = time.monotonic()
-    fabric = make_fabric(recipe.engine.model_copy(update={"accelerator": "cpu"}))
-    feeds = make_feeds(source, recipe, fabric, options.seed, report.note, strict=options.strict)
-    if source.tags is None or (readable := vectors_of(feeds.train, _MOST_NUMBERS)) is None:
-        raise InputError(f"{source.name} has no tags, or no vectors to judge them by")
-    positions, vectors = readable
-    given = source.tags[positions]
-    weights = None if source.weights is None else source.weights[positions]
-    with report.judging() as progress:
-        heads = train_tag_heads(
-            vectors, given, recipe.train, weights=weights, seed=options.seed, progress=part_of(progress, 0.0, 0.6)
-        )
-        judgeable = np.flatnonzero(can_be_judged(given))
-        if not len(judgeable):
-            raise InputError(f"no tag of {source.name} is on enough samples that can be read")
-        judged = judge_probs(
-            heads.seen[:, judgeable],
-            heads.unseen[:, judgeable],
-            given[:, judgeable],
-            seed=options.seed,
-            progress=part_of(progress, 0.6, 1.0),
-        )
-    findings = _tag_findings(source, positions, judgeable, judged).with_threshold(recipe.verdict.threshold)
-    network = TagHead(vectors.shape[1], given.shape[1])
-    network.linear.load_state_dict(heads.head.state_dict())
-    bias = torch.zeros(given.shape[1])
-    bias[torch.from_numpy(judgeable)] = torch.from_numpy(judged.model.bias).float()
-    network.calibrate(judged.model.scale, bias, judged.model.soft_share)
-    thresholds = [] if findings.thresholds is None else findings.thresholds.tolist()
-    model = describe_model(network, "tags", source, feeds, thresholds=thresholds)
-    results: dict[str, Any] = {
-        "run": None if folder is None else str(folder),
-        **findings.summary(),
-        "classes": len(source.class_names),
-        "epochs": recipe.train.epochs,
-        "seconds": time.monotonic() - begun,
-    }
-    if broken := len(source) - len(positions):
-        results["unreadable"] = broken
-    return TagRunResult(results, findings, model)
-
-
-def _tag_findings(source: Source, positions: Labels, judgeable: Labels, judged: JudgedTags) -> TagFindings:
-    """Return findings on all samples and tags, of which some samples (M,) and tags (K,) were judged."""
-    names = tuple(map(str, source.class_names))
-    tags = np.zeros((len(source), len(names)), bool) if source.tags is None else source.tags
-    quality, broken = np.full(tags.shape, np.nan), np.ones(len(source), bool)
-    quality[np.ix_(positions, judgeable)], broken[positions] = judged.quality, False
-    thresholds = np.full(len(names), THRESHOLD)
-    thresholds[judgeable] = best_thresholds(judged.probs)
-    rates = []
-    for of_known in (judged.noise.missing_by_tag, judged.noise.extra_by_tag):
-        by_tag = np.full((len(names), 3), np.nan)
-        by_tag[judgeable] = of_known
-        rates.append(by_tag)
-    return TagFindings(
-        names,
-        tags,
-        quality,
-        source.ids,
-        thresholds,
-        TagNoise(judged.noise.missing, judged.noise.extra, *rates),
-        paths=source.ids if source.ids.dtype == object else None,
-        unreadable=broken if broken.any() else None,
-    )
 
 
 def write_data(
@@ -641,10 +565,10 @@ def write_data(
                 reference.save(draft)
             test = data.embedded.test
             if test is not None and (copies := copies_of(reference, test)):
-                them = (
+                are = (
                     "is nearly or exactly a training sample" if len(copies) == 1 else "are training samples, or nearly"
                 )
-                line = f"{len(copies):,} of the {len(test):,} test samples {them}: the test accuracy is too high"
+                line = f"{len(copies):,} of the {len(test):,} test samples {are}: the test accuracy is too high"
                 report.note(line)
                 choices = [*choices, line]
         folder.write_data(

@@ -8,6 +8,7 @@
 - `feeds`: source and recipe -> batches; `records`: what is recorded of every sample.
 - `evaluation`: the one loop that predicts in evaluation mode.
 - `finetune`: the recipe that trains a backbone too, after a head on its embeddings.
+- `tag_training`: heads with one output per tag, and the given tags judged by them.
 - `run_results`: what a run returns, prints with --json and leaves as model files.
 - `epoch_view`: what an observer sees at the end of an epoch; `epoch_log`: metrics.jsonl, TensorBoard,
   MLflow, Weights & Biases; `reporting`: what a run prints.
