@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from torch import nn
 
 from jnpl import Findings, noise, pipeline
-from jnpl.data.label_files import with_labels
 from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
 from jnpl.data.options import OpenOptions
@@ -109,23 +108,6 @@ def test_a_finished_run_is_not_trained_again(digits, tmp_path, monkeypatch, caps
     assert "is finished; nothing to do" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("change", "kw", "told"),
-    [
-        ("train.lr=0.02", {}, "recipe.train.lr = 0.01, not 0.02"),
-        ("data.flip=false", {}, "recipe.data.flip = true, not false"),
-        ("train.epochs=2", {"seed": 1}, "seed = 0, not 1"),
-    ],
-)
-def test_another_run_is_refused(tmp_path, change, kw, told):
-    source = images()
-    go(source, tmp_path / "run")
-    with pytest.raises(InputError, match=told):
-        go(source, tmp_path / "run", change, **kw)
-    with pytest.raises(InputError, match="other data"):
-        go(images(noisy=False), tmp_path / "run")
-
-
 def test_a_mistake_does_not_lock_the_folder(tmp_path):
     source = images()
     for wrong in ("model=resnet99", "method.name=jnlp", "data.crop=9"):
@@ -171,14 +153,6 @@ def test_the_model_comes_back_for_images(tmp_path, change):
     assert (logits.argmax(1).numpy() == source.test.labels).mean() == result["test_accuracy"]
 
 
-def test_the_model_comes_back_for_vectors(digits, tmp_path):
-    result = go(digits, tmp_path / "run", "train.lr=0.1")
-    net, transform = reloaded(tmp_path / "run")
-    with torch.no_grad():
-        right = net(transform.evaluate(torch.from_numpy(digits.test.inputs.values))).argmax(1).numpy()
-    assert (right == digits.test.labels).mean() == result["test_accuracy"]
-
-
 @pytest.fixture
 def folder(tmp_path):
     """An image folder of 2 x 6 files of several sizes; one is no image."""
@@ -208,32 +182,6 @@ def test_a_broken_file_is_kept_as_unreadable(folder, tmp_path, capsys, limit):
         assert "left out: dog/3.png" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"sample dog/3.png cannot be read"):
         go(source, tmp_path / "strict", *batches, strict=True)
-
-
-def test_nothing_readable(folder, tmp_path):
-    for path in folder.rglob("*.png"):
-        path.write_bytes(b"no")
-    with pytest.raises(InputError, match="none of the 12 samples can be read"):
-        go(open_source(folder), tmp_path / "run", "data.size=16")
-
-
-def test_labels_from_a_file(tmp_path):
-    source = open_source("digits")
-    bundle = noise.corrupt(source.labels, "symm", 0.4, num_classes=10, seed=3)
-    bundle.save(tmp_path / "labels.npz")
-    noisy = with_labels(source, tmp_path / "labels.npz")
-    assert (noisy.labels == bundle.labels).all()
-    assert (noisy.true_labels == source.labels).all()
-    assert noisy.name != source.name
-    assert noisy.fingerprint() != source.fingerprint()
-    assert (noisy.test.labels == source.test.labels).all()
-    with pytest.raises(InputError, match="were made from others than those of digits"):
-        with_labels(open_source("digits", seed=1), tmp_path / "labels.npz")
-    noise.corrupt(source.labels[:-1], "symm", 0.4, num_classes=10).save(tmp_path / "short.npz")
-    with pytest.raises(InputError, match="were made from others"):
-        with_labels(source, tmp_path / "short.npz")
-    with pytest.raises(InputError, match="no such file"):
-        with_labels(source, tmp_path / "none.npz")
 
 
 class Peephole(Reporter):
@@ -280,22 +228,6 @@ def test_a_signal_saves_after_a_whole_step_and_the_run_goes_on_exactly(tmp_path,
     assert {**again, "run": 0, "seconds": 0} == {**whole, "run": 0, "seconds": 0}
     for name in ("model.safetensors", "findings.parquet", "findings.csv", "metrics.jsonl"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "peace" / name).read_bytes(), name
-
-
-def test_dropout_goes_on_exactly_too(tmp_path):
-    """cnn9 drops at random; neither the global generator's state nor a resume may show."""
-    source = images(24, side=28, test=False)
-    changes = ("model=cnn9", "train.batch_size=8", "train.epochs=1", "data.flip=false")
-    torch.manual_seed(1)
-    go(source, tmp_path / "peace", *changes)
-    after = torch.rand(())
-    torch.manual_seed(1)
-    assert torch.rand(()) == after  # found as it was left
-    interrupted(source, tmp_path / "run", 2, *changes)
-    torch.manual_seed(2)
-    go(source, tmp_path / "run", *changes)
-    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("peace", "run"))
-    assert one == two
 
 
 def test_saves_by_the_clock_and_by_epochs(tmp_path, monkeypatch):
@@ -371,14 +303,6 @@ def test_a_network_of_ones_own_with_tied_weights(digits, tmp_path, monkeypatch):
         go(digits, tmp_path / "other", "model=no_such_module:Net")
 
 
-@pytest.mark.parametrize("name", ["resnet8", "mlp"])
-def test_one_sample_over(tmp_path, name):
-    """129 samples in batches of 128: the last batch is a single sample, and batch norm can live with it."""
-    result = go(images(129), tmp_path / "run", f"model={name}", "train.batch_size=128", "train.epochs=1")
-    assert np.isfinite(Findings.load(tmp_path / "run").label_quality).all()
-    assert result["samples"] == 129
-
-
 def test_a_loss_that_is_not_finite_stops_the_run(digits, tmp_path):
     with pytest.raises(InputError, match=r"the loss is (nan|inf) in epoch \d, step \d+: try a smaller train.lr"):
         go(digits, tmp_path / "run", "train.lr=1e30", "method.name=ce")
@@ -398,12 +322,6 @@ def test_a_loss_that_is_not_finite_stops_the_run(digits, tmp_path):
 def test_an_engine_that_is_not_there(engine_settings, told):
     with pytest.raises(InputError, match=f"cannot train with accelerator=.*{told}"):
         make_fabric(Engine(**engine_settings))
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there():
-    with pytest.raises(InputError, match="cannot train with accelerator='gpu'"):
-        make_fabric(Engine(accelerator="gpu"))
 
 
 def test_precision_and_layout(tmp_path):
@@ -437,12 +355,6 @@ def test_tensorboard_that_is_not_installed(digits, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r'tensorboard, which is not installed: pip install "jnpl\[tensorboard\]"'):
         go(digits, tmp_path / "run", track=["tensorboard"])
     assert not (tmp_path / "run").exists()
-
-
-def test_compact_ledgers_and_other_thresholds(digits, tmp_path):
-    result = go(digits, tmp_path / "run", "verdict.keep=compact", "verdict.history=1", "verdict.threshold=1/c")
-    assert set(result) >= TRUTH
-    assert Findings.load(tmp_path / "run").threshold == pytest.approx(0.1)
 
 
 def test_a_run_in_memory_is_the_run_of_a_folder(tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """The pages of the reproduction are made from the committed results: `python benchmarks/reproduction_page.py`."""
 
-import json
 import re
 
 import numpy as np
@@ -47,17 +46,6 @@ def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
     for scale, results in (("small", script.results_of()), ("features", script.features_of())):
         fresh = style.save(output.figure(results, item), tmp_path / "fresh.png")
         assert np.array_equal(pixels(script.IMAGES / script.image(item, scale)), pixels(fresh))
-
-
-def strange(script, file):
-    """What should not be committed: JSON of other scales, of other settings than today's, or too large."""
-    known = {each.spec.name: each for each in script.results_of(file).every if each.is_current}
-    lines = read(file).items()
-    return sorted(name for name, line in lines if name not in known or len(json.dumps(line)) >= 60_000)
-
-
-def test_committed_results_are_small_and_current(script):
-    assert strange(script, script.RESULTS) == []
 
 
 def test_the_committed_results_are_whole(script):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import findings, photos
 
-from jnpl.internal.tables import load_parquet
 from jnpl.outputs.review.decisions import NewDecision, open_store
 from jnpl.outputs.review.review_session import ReviewSession
 from jnpl.outputs.review.samples import Samples
@@ -42,19 +41,6 @@ def test_a_label_file_in_the_run(run, tmp_path):
     assert pd.read_csv(tmp_path / "run" / "corrected.csv")["changed"].sum() == 1
 
 
-def test_json(run):
-    code, out, err = run("apply", "run", "-o", "out.json", "--drop", "--json")
-    assert (code, err, out.count("\n")) == (0, "", 1)
-    assert json.loads(out) == {
-        "run": "run",
-        "out": "out.json",
-        "samples": 5,
-        "changed": 2,
-        "dropped": 1,
-        "uncertain": 0,
-    }
-
-
 def test_a_preview_writes_nothing(run, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     code, out, err = run("apply", "run", "--preview")
@@ -65,20 +51,6 @@ def test_a_preview_writes_nothing(run, tmp_path):
     code, out, err = run("apply", "run", "--preview", "--copy", "clean")
     assert (code, out) == (2, "")
     assert "--preview writes nothing" in err
-
-
-def test_decisions(run, tmp_path):
-    (tmp_path / "own.csv").write_text("id,label\ncat/1.png,eel\n")
-    code, out, _ = run("apply", "run", "-o", "out.parquet", "--decisions", "own.csv", "--json")
-    assert (code, json.loads(out)["changed"]) == (0, 1)
-    assert load_parquet(tmp_path / "out.parquet").to_pandas()["label"].tolist() == [
-        "cat",
-        "eel",
-        "cat",
-        "dog",
-        "dog",
-        "eel",
-    ]
 
 
 def test_trees(run, tmp_path):

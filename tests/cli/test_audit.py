@@ -45,22 +45,6 @@ def test_a_table_of_labels_is_filled_in_and_read_again(jnpl, run):
     assert "from 19 labels checked at random" in json.loads(out)["noise_sentence"]
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ("id,label\n0,fish\n", "label 'fish' is no class"),
-        ("id,label\nx,cat\n", "id 'x' is not one of the labels to check"),
-        ("id\n0\n", "'label'"),
-    ],
-)
-def test_wrong_answers_are_one_line(jnpl, run, tmp_path, table, message):
-    jnpl("audit", "run", "-n", 200, "-o", "check.csv")
-    (tmp_path / "answers.csv").write_text(table, "utf-8")
-    code, _, err = jnpl("audit", "run", "--answers", "answers.csv")
-    assert (code, message in err, err.strip().count("\n")) == (2, True, 0)
-    assert not run.read_audit().answers
-
-
 def test_json_alone_opens_no_page_and_a_folder_without_findings_is_refused(jnpl, run, tmp_path):
     code, out, _ = jnpl("audit", "run", "--json")
     assert (code, json.loads(out)["drawn"]) == (0, 50)

@@ -72,26 +72,6 @@ def test_groups_are_told(capsys, checked_run, tmp_path):
     assert "Groups by who" in (tmp_path / "out" / "report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--fail-above", "much"], "such as 2%"),
-        (["--fail-on", "everything"], "--fail-on takes"),
-        (["--baseline", "none.json"], "the baseline 'none.json' cannot be read"),
-    ],
-)
-def test_wrong_options_are_one_line(capsys, checked_run, tables, options, message):
-    code, out, err = jnpl(capsys, "check", str(checked_run), str(tables / "good.csv"), *options)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
-
-
-def test_a_folder_without_a_model(capsys, tables, tmp_path):
-    code, _, err = jnpl(capsys, "check", str(tmp_path), str(tables / "good.csv"))
-    assert code == 2
-    assert "holds no model that can be read" in err
-
-
 @pytest.fixture
 def fake_jnpl(tmp_path):
     """A `jnpl` that writes its arguments to a file and fails as a gate does."""

@@ -123,11 +123,6 @@ def test_a_model_whose_images_are_gone(run, told, written, tmp_path):
     assert (code, "none of the 6 samples can be read" in err) == (2, True)
 
 
-def test_words_for_people(run):
-    code, out, err = run("export", "images", "--to", "csv", "-o", "out.csv")
-    assert (code, out, err) == (0, "rows: 6\nwritten: out.csv\n", "")
-
-
 def test_help_names_the_targets_and_the_options_of_each(run):
     code, out, _ = run("export", "--help")
     words = " ".join(out.replace("-\n", "-").split()).replace("- ", "-")
@@ -163,15 +158,6 @@ def test_overwrite(told, run, tmp_path):
     assert not (tmp_path / "tasks.json").exists()
     told("vectors", "--to", "label-studio", "-o", "tasks.json", "--overwrite")
     assert (tmp_path / "tasks.config.xml").read_text().startswith("<View>")
-
-
-def test_data_are_never_written_over(run, tmp_path):
-    np.savez(tmp_path / "some.npz", x=np.ones((3, 4)))
-    before = (tmp_path / "some.npz").read_bytes()
-    options = ("--data", "some.npz", "-o", "some.npz", "--overwrite")
-    code, _, err = run("export", "vectors", "--to", "onnx", *options)
-    assert (code, "'some.npz' is the data itself; name another file" in err) == (2, True)
-    assert (tmp_path / "some.npz").read_bytes() == before
 
 
 def test_a_data_set_may_take_the_place_of_an_earlier_one(told, run, tmp_path):

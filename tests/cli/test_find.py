@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from PIL import Image
 from tests.helpers.checked import frame
 
 from jnpl import noise
 from jnpl.cli import find as command
-from jnpl.data.opening import open_source
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.outputs.review.decisions import NewDecision, open_store
@@ -95,22 +93,6 @@ def test_all_options_of_data_are_options_of_the_command():
     assert options.opening.changed() == {"root": Path("d"), "feature_columns": ["a"], "seed": 3}
 
 
-def test_words_for_people(run, toy):
-    code, out, err = run("find", toy, "-o", "run", *FAST, "--checkpoint-every", "1")
-    assert code == 0, err
-    for part in ("of 60 labels look wrong", "; 3 classes, 1", "test accuracy", "AP 0.", "labels to check first"):
-        assert part in out
-    assert "findings.csv" in out
-
-
-def test_labels_from_corrupt(run, tmp_path):
-    np.save(tmp_path / "labels.npy", open_source("digits").labels)
-    assert run("corrupt", "labels.npy", "--rate", "0.4", "--out", "noisy.npz")[0] == 0
-    code, out, err = run("find", "digits", "--labels", "noisy.npz", "-o", "run", *FAST, "--json")
-    assert code == 0, err
-    assert {"ap", "ap_clean", "relabel_accuracy"} <= set(json.loads(out))
-
-
 def photos(root, each):
     """Cats and dogs, one of them broken."""
     for label in ("cat", "dog"):
@@ -161,62 +143,6 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (("--recipe", "smal"), "no recipe 'smal'; there are ce-cifar10"),
-        (("--recipe", "none.toml"), "no such recipe file: 'none.toml'"),
-        (("--set", "train.epohcs=3"), "no setting 'train.epohcs'; there are train.epochs"),
-        (("--set", "train.epochs=many"), "setting train.epochs: "),
-        (("--set", "method.name=jnlp"), "setting method.name: there are "),
-        (("--set", "model=resnet99"), "unknown model 'resnet99'"),
-        (("--set", "verdict.threshold=2"), "setting verdict.threshold: "),
-        (("--float-format", "16-mixed"), "16-mixed needs a GPU"),
-        (("--float-format", "%.4f"), "--float-format takes 32, bf16-mixed, 16-mixed, got '%.4f'"),
-        (("--precision", "16-mixed"), "got 16-mixed; --float-format 16-mixed chooses the numbers to train with"),
-        (("--precision", "8"), "--precision takes a share above 0 and up to 1, got 8"),
-        (("--devices", "99999"), "cores"),
-        (("--accelerator", "abacus"), "accelerator='abacus'"),
-        (("--checkpoint-every", "1h"), "--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got '1h'"),
-        (("--labels", "none.npz"), "no such file: 'none.npz'"),
-        (("--weights", "none"), "none"),
-        (("--noise", "worse"), "noise has no meaning for the .npz"),
-        (("--seed", "-1"), "seed"),
-        (("--seed", str(2**63)), "seed must be below 2**63"),
-        (("--set", "train.lr=1e30", "--set", "train.epochs=9", "--set", "method.name=ce"), "try a smaller train.lr"),
-        (("--set", "method.num_complements=2"), "num_complements goes with complements 'sampled'"),
-    ],
-)
-def test_mistakes(run, toy, args, told):
-    if args == ("--float-format", "16-mixed") and torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    code, out, err = run("find", toy, "-o", "run", *FAST, *args)
-    assert (code, out) == (2, "")
-    assert "Traceback" not in err
-    assert told in err.splitlines()[-1]
-    assert err.splitlines()[-1].startswith("jnpl: ")
-    if "lr=1e30" not in str(args):  # which is found out in training, after a line or two
-        assert err.count("\n") == 1
-
-
-def test_wrong_data_and_folders(refused, toy, tmp_path):
-    assert "did you mean 'digits'?" in refused("find", "digit", "-o", "run")
-    assert "DATA is empty" in refused("find", "", "-o", "run")
-    assert "--out" in refused("find", toy)
-    assert "is a file; name a folder" in refused("find", toy, "-o", toy, *FAST)
-    assert "cannot make the folder" in refused("find", toy, "-o", toy / "run", *FAST)
-    assert "holds something else than a run" in refused("find", toy, "-o", tmp_path, *FAST)
-
-
-def test_options_are_texts_where_settings_are(run, toy):
-    """A cache folder called 12, or weights called none, are no number and no nothing."""
-    code, _, err = run("find", toy, "-o", "run", *FAST, "--cache", "12", "--float-format", "32", "--json")
-    assert code == 0, err
-    code, _, err = run("find", toy, "-o", "other", *FAST, "--weights", 'a "b" \\ größe')
-    assert code == 2
-    assert "größe" in err
-
-
-@pytest.mark.parametrize(
     ("text", "every"),
     [
         ("5", CheckpointInterval(epochs=5, seconds=None)),
@@ -227,12 +153,6 @@ def test_options_are_texts_where_settings_are(run, toy):
 )
 def test_how_often(text, every):
     assert command._checkpoint_interval(text) == every
-
-
-@pytest.mark.parametrize("text", ["", "0", "0s", "-1", "1.5m", "1h", "m", "five", "1 m", "10ms"])
-def test_how_often_not(text):
-    with pytest.raises(InputError, match=r"--checkpoint-every takes epochs \(5\), minutes"):
-        command._checkpoint_interval(text)
 
 
 def test_recipes(run, refused):
@@ -357,24 +277,6 @@ def test_a_run_is_extended_by_new_data(run, checked_run, tmp_path):
         assert folder.data_facts.dropped == (other,)
         assert len(open_run_data(folder.data_facts.options)) == samples  # as the review opens them
     assert run("check", tmp_path / "again", tmp_path / "new.csv")[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--extend", "nowhere"), "nowhere holds no findings that can be read"),
-        (("--extend", "{run}", "-o", "{run}"), "--extend and --out are the same run folder"),
-        (("--extend", "{run}", "--group-column", "who"), "has no column 'who'"),
-    ],
-)
-def test_what_cannot_be_extended(run, checked_run, toy, tmp_path, options, message):
-    options = [word.format(run=checked_run) for word in options]
-    table = tmp_path / "new.csv"
-    frame(50).to_csv(table, index=False)
-    code, _, err = run("find", table, *(() if "-o" in options else ("-o", tmp_path / "out")), *options)
-    assert code == 2
-    assert message in err
-    assert not (tmp_path / "out").exists()
 
 
 def test_code_of_a_run_is_named_again_to_extend_it(run, checked_run, tmp_path):

@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import CLASSES, findings, image_model, photos, vector_model, write_model
 
-from jnpl.internal.tables import load_parquet
-
 QUICK = ("--workers", "0", "--device", "cpu")
 
 
@@ -30,14 +28,6 @@ def test_json_without_a_file_holds_the_predictions(run, arrays):
     right = [row["predicted_label"] == CLASSES[at % 3] for at, row in enumerate(told["predictions"])]
     assert told["accuracy"] == pytest.approx(np.mean(right))
     assert sum(told["predicted_labels"].values()) == 30
-
-
-def test_json_with_a_file_does_not(run, arrays, tmp_path):
-    code, out, err = run("predict", "run", "new.npz", "-o", "out.parquet", "--json", *QUICK)
-    assert (code, err) == (0, "")
-    assert "predictions" not in json.loads(out)
-    assert json.loads(out)["out"] == "out.parquet"
-    assert len(load_parquet(tmp_path / "out.parquet").to_pandas()) == 30
 
 
 def test_words_for_people(run, arrays):
@@ -74,24 +64,6 @@ def test_a_folder_with_bad_files(run, tmp_path):
     table = pd.read_csv(tmp_path / "out.csv")
     assert list(table.columns) == ["id", "predicted_label", "confidence", "p_cat", "p_dog", "p_eel", "problem"]
     assert table["problem"].notna().sum() == table["confidence"].isna().sum() == 2
-
-
-def test_many_bad_files_are_counted(run, tmp_path):
-    folder = photos(tmp_path / "new", each=1)
-    for number in range(25):
-        (folder / f"{number:02}.txt").write_text("hello")
-    image_model(tmp_path / "run")
-    code, _, err = run("predict", "run", "new", "--json", *QUICK)
-    assert (code, err.count("\n"), err.splitlines()[-1]) == (0, 21, "... and 5 more")
-
-
-def test_one_image(run, tmp_path):
-    photos(tmp_path / "new", each=1)
-    image_model(tmp_path / "run")
-    code, out, _ = run("predict", "run", "new/dog/0.png", *QUICK)
-    assert code == 0
-    assert "0.png" in out
-    assert "1 samples predicted" in out
 
 
 def test_columns(run, tmp_path):

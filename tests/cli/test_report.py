@@ -67,12 +67,6 @@ def test_the_browser(report, folder, monkeypatch, opens):
     assert ("no browser" in err) == (not opens)
 
 
-def test_a_folder_without_findings(refused, tmp_path):
-    assert "holds no findings" in refused(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    assert "is no folder" in refused(tmp_path / "nowhere")
-
-
 def test_what_is_there_stays(report, refused, folder, tmp_path):
     page, before = tmp_path / "page.html", (folder / "findings.csv").read_bytes()
     page.write_text("mine")

@@ -39,34 +39,6 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
     assert [f'<section id="{item}"' in page for item in ("fig1", "fig5", "fig6")] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (
-            ["fig7"],
-            "there is no experiment 'fig7'; there are fig1, fig2, fig3, fig4, fig5, fig6, table1, table2, human, heads",
-        ),
-        (
-            ["fig1", "--scale", "huge"],
-            "there is no scale 'huge'; there are paper, features, features-full, small",
-        ),
-        (["fig1", "--scale", "tiny", "--only-draw"], "there is no result of scale tiny in"),
-        (["fig1", "--engine", "cloud"], "cloud"),
-        (["fig1", "--seeds", "0"], "--seeds"),
-        (["table2", "--scale", "tiny"], "table2 cannot be made at scale tiny: Clothing1M is not part of scale tiny"),
-        (["fig1", "--data-root", "nowhere"], "there is no 'nowhere': --data-root is the folder of the data sets"),
-        ([], "Missing argument"),
-    ],
-)
-def test_wrong_input_is_one_line(capsys, tmp_path, args, told):
-    root = () if "--data-root" in args else ("--data-root", str(tmp_path))
-    code, out, err = jnpl(capsys, "reproduce", *args, "-o", str(tmp_path / "out"), *root)
-    assert (code, out) == (2, "")
-    assert told in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_papers_scale_is_refused_politely_without_a_gpu(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, err = jnpl(
@@ -126,13 +98,6 @@ def test_who_has_gpus_elsewhere_or_insists_is_not_asked_for_one_here(capsys, tmp
     assert trained == [(["nlnl-filter-cifar10-symm60-1", "jnpl-filter-cifar10-symm60-1"], ray)]
 
 
-def test_a_gpu_of_this_machine_is_enough_for_its_own_processes(capsys, tmp_path, monkeypatch, trained):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    code, _, err = reproduce(capsys, tmp_path, "fig1", "--scale", "paper")
-    assert (code, err) == (0, "")
-    assert [len(names) for names, _ in trained] == [2]
-
-
 @pytest.mark.parametrize("classify", [False, True])
 def test_runs_that_are_done_are_not_refused_nor_counted(capsys, tmp_path, monkeypatch, trained, made, classify):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -152,24 +117,6 @@ def test_runs_that_are_done_are_not_refused_nor_counted(capsys, tmp_path, monkey
     assert [names for names, _ in trained] == [[] if classify else filters]
 
 
-@pytest.mark.parametrize("item", ["fig1", "figures"])
-def test_weights_are_for_table_2(capsys, tmp_path, trained, item):
-    (tmp_path / "r50.safetensors").write_bytes(b"")
-    code, out, err = reproduce(capsys, tmp_path, item, "--weights", str(tmp_path / "r50.safetensors"))
-    assert (code, out, trained) == (2, "", [])
-    assert "--weights are for table2 (Clothing1M)" in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("item", ["table2", "all"])
-def test_weights_that_are_not_there_are_named(capsys, tmp_path, trained, item):
-    args = (item, "--scale", "paper", "--weights", "nowhere.safetensors", "--yes")
-    code, out, err = reproduce(capsys, tmp_path, *args)
-    assert (code, out, trained) == (2, "", [])
-    assert "there is no file 'nowhere.safetensors'" in err
-    assert err.count("\n") == 1
-
-
 def test_another_scale_does_not_draw_over_what_is_there(capsys, tmp_path, trained, made):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/results.jsonl").symlink_to(made.file)
@@ -187,23 +134,6 @@ def test_another_scale_does_not_draw_over_what_is_there(capsys, tmp_path, traine
     assert "reproduce.json' is not of jnpl reproduce" in err
 
 
-@pytest.mark.parametrize("name", ["index.html", "fig1.png", "table2.md"])
-def test_files_of_others_are_not_overwritten(capsys, tmp_path, trained, name):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / name).write_text("my thesis")
-    code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
-    assert (code, out, err.count("\n"), trained) == (2, "", 1, [])
-    assert f"{name}' is not of jnpl reproduce: give another folder by --out" in err
-    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["my thesis"]
-
-
-def test_a_file_is_no_folder(capsys, tmp_path, trained):
-    (tmp_path / "out").write_text("my thesis")
-    code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
-    assert (code, out, err.count("\n"), trained) == (2, "", 1, [])
-    assert "is a file: --out is the folder for all that is made" in err
-
-
 def test_what_is_not_there_is_listed_before_and_after(capsys, tmp_path, trained, made):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/results.jsonl").symlink_to(made.file)
@@ -212,13 +142,6 @@ def test_what_is_not_there_is_listed_before_and_after(capsys, tmp_path, trained,
     assert (code, len(trained)) == (0, 1)
     assert err.startswith("jnpl: not run: The images of CIFAR-100 are not there: get the binary version")
     assert out.splitlines()[-2].startswith("not run: The images of CIFAR-100 are not there")
-
-
-def test_gpu_hours_say_what_is_left_out(capsys, tmp_path, monkeypatch, trained):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    code, _, err = reproduce(capsys, tmp_path, "all", "--scale", "paper")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "of full length, without CIFAR-100 and Clothing1M, which are not there, about" in err
 
 
 def test_broken_images_of_cifar_100_are_not_taken_for_missing_ones(capsys, tmp_path, monkeypatch, made):

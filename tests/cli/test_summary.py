@@ -153,12 +153,6 @@ def test_accuracies(said):
     assert "test accuracy before training on pseudo-labels: 0.700" in told
 
 
-def test_accuracy_of_an_ensemble(said):
-    each = {"test_accuracy_network_1": 0.8, "test_accuracy_network_2": 0.82, "test_accuracy_ensemble": 0.85}
-    told = said(findings(), test_accuracy=0.85, best_test_accuracy=0.9, **each)
-    assert "of the mean logits of both; alone network_1 0.800, network_2 0.820" in told
-
-
 @pytest.mark.parametrize(("cats", "told"), [(4_000, True), (3_001, True), (3_000, False)])
 def test_uneven_classes(said, cats, told):
     rows = [(0.9, 0, 0)] * cats + [(0.9, 1, 1)] * 1_000  # nobody is an eel: that class is no small one

@@ -13,12 +13,12 @@ import pytest
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import status
-from jnpl.experiments.execute import JOBS, RunEngine, run_all
+from jnpl.experiments.execute import RunEngine, run_all
 from jnpl.experiments.process import STARTS, RunProcess
 from jnpl.experiments.results import read
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal import locks
-from jnpl.internal.errors import InputError, MissingExtraError
+from jnpl.internal.errors import MissingExtraError
 
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
 # As a real run does it: test_runner.py has what a process says, test_ray.py and cli/test_bench.py have real ones.
@@ -55,22 +55,6 @@ def in_a_process(spec, folders, kind):
 def noted(notes):
     """The number of epochs that a run has noted."""
     return max((int(file.stem) for file in notes.glob("0*.json")), default=0)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("slurm",), "--engine must be local or ray, got 'slurm'"),
-        (("local", "here:6379"), "--address goes with --engine ray, got --address here:6379 with --engine local"),
-        (("local", None, 0.5), "--gpus goes with --engine ray"),
-        (("ray", None, -1.0), "--gpus is a share of a GPU, such as 0.5, or a whole number of them, got -1"),
-        (("ray", None, 1.5), "got 1.5"),
-        (("ray", None, float("nan")), "got nan"),
-    ],
-)
-def test_options_that_do_not_go_together_are_one_line(options, message):
-    with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        RunEngine(*options)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch):
@@ -195,21 +179,6 @@ def test_a_run_whose_process_never_begins_is_given_up(folders, monkeypatch):
     assert (work / "never" / "failed").read_text() == "its worker was lost (WorkerCrashedError)\n"
 
 
-def test_a_process_that_cannot_be_started_does_not_end_the_experiment(folders, tally, monkeypatch):
-    (results, work), lines, start = folders, [], RunProcess._start
-
-    def refused(run, *args):
-        if run.name == "first":
-            raise OSError(11, "Resource temporarily unavailable")
-        return start(run, *args)
-
-    monkeypatch.setattr(RunProcess, "_start", refused)
-    failed = run_all([Tally(name="first"), Tally(name="second")], results, work, 1, None, lines.append, module=tally)
-    assert failed == {"first": "it could not be started: [Errno 11] Resource temporarily unavailable"}
-    assert list(read(results)) == ["second"]
-    assert (work / "first" / "failed").read_text().strip() == failed["first"]
-
-
 @posix
 def test_a_run_of_another_command_is_waited_for(folders, tally, wait):
     spec, (results, work) = Tally(name="slow", steps=20, pause=0.05), folders
@@ -223,25 +192,6 @@ def test_a_run_of_another_command_is_waited_for(folders, tally, wait):
         process.kill()
     assert read(results)["slow"]["results"]["steps"] == 20
     assert (work / "slow" / "lives").stat().st_size == 1
-
-
-@pytest.mark.parametrize("jobs", [None, 3])
-def test_runs_start_in_order_and_as_many_as_asked(folders, tally, monkeypatch, jobs):
-    (results, work), attend, seen, running = folders, RunProcess.attend, [], []
-
-    def counted(run, **options):
-        seen.append(run.name)
-        running.append(run.name)
-        assert len(running) <= (jobs or JOBS)
-        outcome = attend(run, **options)
-        running.remove(run.name)
-        return outcome
-
-    monkeypatch.setattr(RunProcess, "attend", counted)
-    specs = [Tally(name=f"run-{number}", steps=2, pause=0.2) for number in range(5)]
-    assert run_all(specs, results, work, jobs, None, lambda _: None, module=tally) == {}
-    assert seen == [spec.name for spec in specs]
-    assert json.loads((work / "experiment.json").read_text())["runs"] == seen
 
 
 def test_a_result_that_cannot_be_stored_is_stored_by_the_next_command(folders, tally, monkeypatch):

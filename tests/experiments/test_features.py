@@ -79,15 +79,6 @@ def test_images_are_read_once(root, calls):
         features.load("cifar10", root, 40, FEW)
 
 
-def test_the_axes_do_not_depend_on_the_test_set(root, calls, monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        features, "principal_axes", lambda values, n: (seen.append(len(values)), principal_axes(values, n))[1]
-    )
-    features.load("cifar10", root, 40, FEW)
-    assert seen == [2 * 40]
-
-
 def test_a_broken_cache_is_named(root, calls, tmp_path):
     features.load("cifar10", root, 40, FEW)
     (file,) = (tmp_path / "cache/features").glob("*.npz")

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import results
-from jnpl.experiments.process import STARTS, RunOutcome, RunProcess, main
+from jnpl.experiments.process import STARTS, RunOutcome, RunProcess
 from jnpl.internal import locks
 
 
@@ -106,12 +106,3 @@ def test_a_process_stops_when_its_parent_is_killed(tmp_path, monkeypatch, wait):
         assert not (tmp_path / "saved").exists()
         holder.kill()
     wait((tmp_path / "saved").exists)
-
-
-def test_arguments_are_passed_on(tmp_path, monkeypatch, capsys):
-    (tmp_path / "shown.py").write_text("import sys\nif __name__ == '__main__':\n    print(sys.argv[1:])\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("threading.Thread.start", lambda _: None)
-    monkeypatch.setattr(sys, "argv", ["process", "shown", "a", "--b"])
-    main()
-    assert capsys.readouterr().out == "['a', '--b']\n"

@@ -54,21 +54,6 @@ def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
     assert (np.diff(figures.curve_seconds) > 0).all()
 
 
-def test_pseudo_labels_leave_the_filter_s_figures(tmp_path, figures):
-    told = train_run(RunSpec(**{**IRIS, "row": "nlnl", "epochs": 16, "rate": 0.2}), tmp_path / "run", None)["results"]
-    assert len(told["ap_curve"]) == told["filter_epochs"] == 16
-    assert told["filter_test_accuracy"] is not None
-    assert told["total_cpu_seconds"] > 1.2 * told["cpu_seconds"]
-    assert "best_test_accuracy" not in told
-
-
-def test_the_last_point_of_fast_s_curve_is_its_verdict(tmp_path):
-    told = train_run(RunSpec(**{**IRIS, "row": "fast", "epochs": 5}), tmp_path / "run", None)["results"]
-    assert told["ap_curve"][-1] == pytest.approx(told["ap"], abs=1e-6)
-    assert told["curve_epochs"] == [3, 4]
-    assert told["test_accuracy"] is not None
-
-
 def test_true_labels_have_no_ap(tmp_path):
     told = train_run(RunSpec(**{**IRIS, "row": "ce-clean", "epochs": 2}), tmp_path / "run", None)
     assert told["data"]["realised_rate"] == 0

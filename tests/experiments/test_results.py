@@ -1,7 +1,5 @@
 """Files of results: whole lines, one per run, safe with several writers."""
 
-import multiprocessing
-
 import pytest
 
 from jnpl.experiments import results
@@ -46,18 +44,3 @@ def test_other_lines_are_refused(tmp_path, text):
     file.write_bytes(b"\xff\n")
     with pytest.raises(InputError, match="cannot be read as a file of results"):
         results.read(file)
-
-
-def _add_twenty(file, first):
-    for number in range(first, first + 20):
-        results.add(file, line(str(number)))
-
-
-def test_several_writers_lose_nothing(tmp_path):
-    file, spawn = tmp_path / "r.jsonl", multiprocessing.get_context("spawn")
-    writers = [spawn.Process(target=_add_twenty, args=(file, first)) for first in (0, 100)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert set(results.read(file)) == {str(number) for first in (0, 100) for number in range(first, first + 20)}

@@ -2,15 +2,11 @@
 
 import hashlib
 import json
-import os
-import signal
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from tests.helpers import forked
 
 from jnpl.experiments import paper_variants
 from jnpl.experiments import run_data as data
@@ -19,17 +15,13 @@ from jnpl.experiments.observer import Observer
 from jnpl.experiments.paper import METHODS as METHODS_OF_TABLE_1
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.runner import train_run
-from jnpl.experiments.scales import SCALES, missing
+from jnpl.experiments.scales import SCALES
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal import provenance
-from jnpl.internal.errors import InputError, LearningError
-from jnpl.methods.pseudo_label import PseudoLabel
+from jnpl.internal.errors import LearningError
 from jnpl.methods.registry import METHODS
-from jnpl.noise.kinds import CIFAR100_SUPERCLASS
-from jnpl.outputs.saved_model import SavedModel
-from jnpl.pipeline import CheckpointInterval, run_recipe
+from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.schema import parse_recipe
-from jnpl.training.reporting import Reporter
 from jnpl.training.run_callback import RunCallback
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
@@ -67,14 +59,6 @@ def other_name(patch):
     patch.setattr(paper_variants, "TINY", paper_variants.TINY._replace(filter_lr=0.05))
 
 
-def run_long(args):
-    """Run a run of many epochs, none of them quick, in a process of its own."""
-    paper_variants.TINY = paper_variants.TINY._replace(filter_epochs=LONG)
-    look = Observer.__call__
-    Observer.__call__ = lambda self, view: (time.sleep(0.1), look(self, view))
-    return run.main(args)
-
-
 def broken_from(epoch, method, monkeypatch):
     """The loss of a method is no number from an epoch on."""
     step = method.step
@@ -84,22 +68,6 @@ def broken_from(epoch, method, monkeypatch):
         return output._replace(loss=output.loss * np.nan) if self.epoch >= epoch else output
 
     monkeypatch.setattr(method, "step", broken)
-
-
-def test_a_saved_model_says_what_the_run_said(tmp_path):
-    spec = RunSpec(**{**IRIS, "epochs": 3})
-    source = data.load(spec, None)
-    every = CheckpointInterval(seconds=None)
-    told = run_recipe(source, spec.recipe(), tmp_path, seed=1, every=every, strict=True, report=Reporter()).results
-    model = SavedModel.load(tmp_path)
-    probs = model.probabilities(source.test)
-    assert probs.shape == (len(source.test), 3)
-    assert probs.sum(1) == pytest.approx(1, abs=1e-5)
-    assert (probs.argmax(1) == source.test.labels).mean() == pytest.approx(told["test_accuracy"])
-    assert model.classes == source.class_names
-    (tmp_path / "model.json").write_text("{}")
-    with pytest.raises(InputError, match="holds no model that can be read"):
-        SavedModel.load(tmp_path)
 
 
 def test_a_run_notes_settings_and_results(tmp_path):
@@ -184,18 +152,6 @@ def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, 
     assert trained == [1, 2, 3]
 
 
-def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, monkeypatch):
-    def nothing_kept(*_args, **_kwargs):
-        raise LearningError("no label was kept")
-
-    monkeypatch.setattr("jnpl.training.pseudo_labels.targets", nothing_kept)
-    told = train_run(RunSpec(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
-    assert told["second_part"] == "no label was kept"
-    assert told["test_accuracy"] is None
-    assert told["filter_test_accuracy"] > 0
-    assert len(told["ap_curve"]) == 2
-
-
 def test_what_a_method_did_on_its_own_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr("jnpl.methods.extended_jnpl.ExtendedJNPL.notes", lambda self: ["a guard acted"])
     told = train_run(RunSpec(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
@@ -241,25 +197,6 @@ def test_every_variant_trains(tmp_path, monkeypatch, variant):
     assert 0.05 < results["test_accuracy"] <= 1
     assert 0.5 < results["ap"] <= 1
     assert len(results["curve"]) == sum(epochs for _, epochs in results["curve_stages"])
-
-
-def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, monkeypatch, timeless):
-    spec = RunSpec(variant="nlnl", **TINY)
-    whole = run.train_run(spec, tmp_path / "whole", None)
-    look = Observer.__call__
-
-    def killed(self, view):
-        look(self, view)
-        if view.phase.name == "selnl" and view.phase_epoch == 1:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Observer, "__call__", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run.train_run(spec, tmp_path / "cut", None, ALWAYS)
-    assert list(noted(tmp_path / "cut")["stages"]) == ["nl"]
-    assert any((tmp_path / "cut/train/checkpoint").iterdir())
-    assert timeless(run.train_run(spec, tmp_path / "cut", None, ALWAYS)) == timeless(whole)
 
 
 @pytest.mark.parametrize("change", [None, other_versions, other_data, other_name])
@@ -321,33 +258,6 @@ def test_a_run_trains_where_a_gpu_is_reserved_for_it(tmp_path, monkeypatch, plac
     assert (told["device"], told["name"]) == (device, spec.name)  # and is the same run
 
 
-def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(paper_variants, "TINY", paper_variants.TINY._replace(filter_epochs=LONG))
-    spec = RunSpec(variant="nl-plus", **TINY)
-    (tmp_path / "settings.json").write_text(spec.model_dump_json())
-    args = [str(tmp_path / "settings.json")]
-    process = forked.start(tmp_path.with_suffix(".said"), run_long, args)
-    log = tmp_path / "run/train/metrics.jsonl"
-    try:
-        limit = time.monotonic() + 1800
-        while not forked.has_written(log) and process.is_alive() and time.monotonic() < limit:
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGTERM)
-        process.join(600)
-        assert process.exitcode == 128 + signal.SIGTERM
-    finally:
-        process.kill()
-    assert not (tmp_path / "result.json").exists()
-    done = len(log.read_text().splitlines())
-    assert 0 < done < LONG
-    capsys.readouterr()
-    assert run.main(args) == 0
-    assert "resuming at epoch" in capsys.readouterr().err
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert len(told["results"]["curve"]) == LONG
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["result.json", "settings.json"]
-
-
 def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
     spec = RunSpec(variant="jnpl", **{**TINY, "rate": 0.2}, classify=True)
     told = run.train_run(spec, tmp_path / "work", None)
@@ -374,30 +284,10 @@ def test_a_filter_that_keeps_nothing_is_reported_and_not_lost(tmp_path, monkeypa
     assert told["results"]["seconds"] == told["stages"]["selpl"]["seconds"] > 0
 
 
-@pytest.mark.parametrize("epoch", [0, 1])
-def test_a_classifier_that_breaks_is_reported_and_its_filter_not_lost(tmp_path, monkeypatch, epoch):
-    broken_from(epoch, PseudoLabel, monkeypatch)
-    told = run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
-    assert told["results"]["second_part"].startswith(f"the loss is nan in epoch {12 + epoch}")
-    assert told["results"]["test_accuracy"] is None
-    assert told["results"]["filter_test_accuracy"] == told["stages"]["train"]["test_accuracy"]
-    assert told["results"]["seconds"] > 0
-
-
 def test_a_filter_that_breaks_has_no_results(tmp_path, monkeypatch):
     broken_from(1, METHODS["jnpl"], monkeypatch)
     with pytest.raises(LearningError, match="the loss is nan in epoch 1"):
         run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
-
-
-def test_what_else_is_wrong_in_the_second_part_is_no_result(tmp_path, monkeypatch):
-    def refused(*_args, **_options):
-        raise InputError("the weights are of another network")
-
-    monkeypatch.setattr("jnpl.training.pseudo_labels.targets", refused)
-    with pytest.raises(InputError, match="the weights are of another network") as caught:
-        run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
-    assert not isinstance(caught.value, LearningError)
 
 
 def test_the_last_epoch_is_tested_on_all_images(tmp_path, monkeypatch):
@@ -418,25 +308,3 @@ def test_wrong_input_of_a_process_is_one_line(tmp_path, capsys):
     (root / "test_batch.bin").write_bytes(b"")
     assert run.main([str(tmp_path / "settings.json"), "--data-root", str(root.parent)]) == 2
     assert capsys.readouterr().err.startswith("InputError: CIFAR-10 is incomplete")
-
-
-def test_cifar100_runs_the_same_code(tmp_path, monkeypatch):
-    generator = np.random.default_rng(0)
-    (folder := tmp_path / "data/cifar-100-binary").mkdir(parents=True)
-    for name, each in (("train.bin", 5), ("test.bin", 1)):
-        fine = np.tile(np.arange(100, dtype=np.uint8), each)
-        records = generator.integers(256, size=(len(fine), 2 + 3 * 32 * 32), dtype=np.uint8)
-        records[:, 0], records[:, 1] = 0, fine
-        (folder / name).write_bytes(records.tobytes())
-    assert "cifar100" not in missing(SCALES["small"], folder.parent)
-    monkeypatch.setattr(paper_variants, "SMALL", paper_variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
-    spec = RunSpec(variant="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
-    told = run.train_run(spec, tmp_path / "work", folder.parent)
-    assert (told["data"]["classes"], told["data"]["samples"]) == (100, 500)
-    assert told["data"]["realised_rate"] == pytest.approx(0.4)
-    assert "cat" not in told["stages"]["nl"]
-    source = data.load(spec, folder.parent)
-    assert source.inputs.values.shape[1:] == (16, 16, 3)
-    moved = source.labels != source.true_labels
-    groups = np.array(CIFAR100_SUPERCLASS)
-    assert (groups[source.labels[moved]] == groups[source.true_labels[moved]]).all()

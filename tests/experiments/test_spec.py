@@ -1,7 +1,5 @@
 """A run: names that stay, settings that belong together."""
 
-import json
-
 import pytest
 from pydantic import ValidationError
 
@@ -43,11 +41,6 @@ def test_every_setting_makes_another_key():
     assert changed == set(RunSpec(**CIFAR).model_dump())
 
 
-def test_human_noise_has_no_rate_in_its_name():
-    assert RunSpec(**{**CIFAR, "data": "cifar10n", "noise": "human", "rate": 0}).setting == "cifar10n-human"
-    assert RunSpec(**{**IRIS, "rate": 0.125}).setting == "iris-symm12.5"
-
-
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -68,10 +61,6 @@ def test_what_does_not_belong_together_is_refused(wrong, told):
 def test_an_unknown_variant_is_refused():
     with pytest.raises(InputError, match="there is no variant 'cee'; there are ce, fast"):
         RunSpec(**{**IRIS, "row": "cee"}).recipe()
-
-
-def test_settings_are_plain_json():
-    assert json.loads(RunSpec(**IRIS).model_dump_json())["test_images"] is None
 
 
 def test_a_name_depends_on_the_whole_recipe(monkeypatch):

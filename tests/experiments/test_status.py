@@ -128,25 +128,3 @@ def test_before_any_run_is_done_the_running_are_the_measure(experiment):
     assert progress.epochs == {"running": (7, 45)}
     each = 100 * 45 / 7
     assert progress.seconds_left == pytest.approx((5 * each + each - 100) / 2, rel=0.05)  # five wait
-
-
-def test_without_a_measure_there_is_no_estimate(tmp_path):
-    facts = {
-        "format": "jnpl experiment 1",
-        "began": 0.0,
-        "engine": "ray",
-        "jobs": None,
-        "results": "r",
-        "runs": ["a", "b"],
-    }
-    (tmp_path / "experiment.json").write_text(json.dumps(facts))
-    progress = status.read(tmp_path)
-    assert (progress.seconds_left, progress.waiting) == (None, ["a", "b"])
-    assert "time left: not known yet" in progress.text()
-
-
-def test_many_waiting_runs_are_counted(tmp_path):
-    names = [f"run-{number}" for number in range(12)]
-    facts = {"format": "jnpl experiment 1", "began": 0.0, "engine": "local", "jobs": 2, "results": "r", "runs": names}
-    (tmp_path / "experiment.json").write_text(json.dumps(facts))
-    assert "waiting  and 7 more" in status.read(tmp_path).text()

@@ -47,17 +47,6 @@ def test_the_stages_of_nlnl_sum_to_the_epochs_of_the_others(epochs):
     assert [phase.plan.epochs for phase in phases if phase.pseudo] == [epochs // 2] * 2
 
 
-def test_the_paper_scaled():
-    recipe = RunSpec(**{**IRIS, "row": "jnpl-paper", "epochs": 30, "batch_size": 32}).recipe()
-    assert (recipe.train.lr, recipe.train.milestones) == (0.01, (24,))
-    second = pseudo_label_settings(recipe, METHODS["jnpl"])
-    assert (second.plan.epochs, second.plan.lr, second.plan.milestones) == (30, 0.1, (12, 18))
-    assert second.plan.batch_size == 32
-    told = recipe.method.model_dump()
-    assert (told["complements"], told["num_complements"], told["pl_weight"]) == ("sampled", 1, 0.01)
-    assert told["class_weight"] == "none"
-
-
 @pytest.mark.parametrize("name", variants.TABLES)
 def test_tables_have_as_many_samples_and_classes_as_their_variants_take_them_to_have(name):
     source = run_data.load(RunSpec(variant="ce", data=name, noise="symm", rate=0.2, epochs=1, seed=0), None)
@@ -104,29 +93,6 @@ def test_on_features_only_network_data_and_epochs_differ_from_the_paper(variant,
         assert ours.pseudo == paper.pseudo.model_copy(update={"train": eighth(paper.pseudo.train)})
 
 
-def test_at_full_scale_on_features_nothing_is_divided():
-    full, paper = (recipe_of("jnpl", "cifar10", scale) for scale in ("features-full", "paper"))
-    assert (full.train, full.pseudo, full.method) == (paper.train, paper.pseudo, paper.method)
-    assert (SCALES["features-full"].images, SCALES["features"].images) == (None, 10_000)
-
-
-def test_the_runs_that_show_why_differ_from_the_papers_in_one_setting():
-    paper, batch = (recipe_of(name, "cifar10", "features") for name in ("jnpl", "jnpl-batch"))
-    assert batch == paper.model_copy(update={"method": paper.method.model_copy(update={"pl_mean": "batch"})})
-    plus, long = (recipe_of(name, "cifar100", "features") for name in ("nl-plus", "nl-plus-long"))
-    assert (plus.train.epochs, long.train.epochs, long.train.milestones) == (125, 1000, (800,))
-    assert plus.method == long.method
-
-
-def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_a_linear_head_and_as_jnpl_stable():
-    paper, later, linear = (recipe_of(name, "cifar10", "features") for name in ("jnpl", "jnpl-pl30", "jnpl-linear"))
-    assert later == paper.model_copy(update={"method": paper.method.model_copy(update={"pl_start": 0.3})})
-    assert linear == paper.model_copy(update={"model": "linear"})
-    stable = [recipe_of(f"{name}-stable", "cifar10", "features") for name in PL_PLUS]
-    assert [each.method.n for each in stable] == [-1, 0, 1, 2, 3]
-    assert all((each.model, each.train, each.pseudo) == (paper.model, paper.train, paper.pseudo) for each in stable)
-
-
 @pytest.mark.parametrize("scale", ["small", "tiny"])
 def test_at_other_scales_nl_and_nl_plus_are_treated_alike(scale):
     data = SCALES[scale].stands_for["cifar10"]
@@ -151,15 +117,6 @@ def test_a_variant_of_table_2_is_for_clothing1m_and_asks_for_weights():
     assert recipe_of("jnpl", "clothing1m", "paper", "r50.safetensors").weights == "r50.safetensors"
     with pytest.raises(InputError, match="scale small has no pencil"):
         recipe_of("pencil", "cifar10", "small")
-
-
-@pytest.mark.parametrize("scale", ["small", "tiny"])
-def test_nl_alone_and_nl_that_becomes_nl_plus_have_the_budget_of_nl_plus(scale):
-    data = SCALES[scale].stands_for["cifar10"]
-    nl, plus, late = (recipe_of(variant, data, scale) for variant in ("nl", "nl-plus", "nl-plus-late"))
-    assert nl.method == plus.method.model_copy(update={"gamma": 0.0})
-    assert late.method == plus.method.model_copy(update={"gamma_rise": (1 / 3, 1 / 2)})
-    assert nl.train == plus.train == late.train
 
 
 @pytest.mark.parametrize(

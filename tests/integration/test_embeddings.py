@@ -106,16 +106,6 @@ def test_a_run_killed_in_the_second_stage_resumes_exactly(tmp_path, monkeypatch)
     assert torch.equal(resumed.model.network.weight, whole.model.network.weight)
 
 
-def test_other_methods_train_a_head_too():
-    source = embeddings(4, 80, 0.3)
-    report = Reporter()
-    report.quiet(True)
-    for method in ("ce", "nlnl", "gce"):
-        recipe = adapt_recipe(source, None, method, {}).recipe
-        assert (recipe.method.name, recipe.model) == (method, "linear")
-        assert run_recipe(source, recipe, seed=0, report=report).results["ap"] > 0.6
-
-
 def test_wide_vectors_are_embeddings_and_columns_are_not():
     wide = embeddings(3, 30, 0.0, width=130)
     values = np.asarray(wide.inputs.values[:, 0], np.float32)
@@ -238,17 +228,6 @@ def test_finetuning_starts_from_the_head(photos, tmp_path, capsys):
     assert type(tuned.network).__name__ == "EmbeddingClassifier"
     np.testing.assert_allclose(tuned.network.head.weight.detach(), head.network.head.weight.detach(), atol=1e-6)
     assert tuned.predict(photos / "red" / "red1.png").tolist() == ["red"]
-
-
-def test_finetuning_needs_images(tmp_path, capsys):
-    np.savez(tmp_path / "vectors.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=[0, 1] * 10)
-    code, _, err = command(capsys, "find", str(tmp_path / "vectors.npz"), "-o", str(tmp_path / "run"), "--finetune")
-    assert code == 2
-    assert "--finetune needs images and a pretrained backbone" in err
-    code, _, err = command(
-        capsys, "find", str(tmp_path / "vectors.npz"), "-o", str(tmp_path / "run"), "--finetune", "--recipe", "small"
-    )
-    assert (code, "--finetune has a recipe of its own, got --recipe small" in err) == (2, True)
 
 
 TEXTS = [

@@ -14,7 +14,6 @@ from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.tables import load_parquet
 from jnpl.methods.registry import METHODS
-from jnpl.recipes.load import load_recipe
 
 SEED = 0
 CHANCE = 0.4
@@ -95,21 +94,6 @@ def test_every_method_resumes_exactly(name, tmp_path, monkeypatch):
     for file in ("model.safetensors", "findings.parquet"):
         assert (tmp_path / "war" / file).read_bytes() == (tmp_path / "peace" / file).read_bytes(), file
     assert {**told, "run": 0, "seconds": 0} == {**wanted, "run": 0, "seconds": 0}
-
-
-def test_a_head_for_many_classes_resumes_exactly(tmp_path):
-    """Its counts of mistakes decide on the losses of the next epoch."""
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 12, 260)
-    x = random.normal(size=(260, 16)) + 2 * np.eye(16)[labels]
-    source = from_arrays(x, noise.symmetric(labels, 0.3, 12, seed=0), y_true=labels)
-    changes = {"method.ce_fade": "confusion", "train.epochs": 6, "train.batch_size": 32, "engine.accelerator": "cpu"}
-    recipe = load_recipe("fast-embeddings", {**changes, "engine.workers": 0, "verdict.calibrate": False})
-    quick.train(source, recipe, tmp_path / "peace")
-    _, stops = quick.stopped_and_resumed(lambda report: quick.train(source, recipe, tmp_path / "war", report), 7)
-    assert stops >= 2
-    for file in ("model.safetensors", "findings.parquet"):
-        assert (tmp_path / "war" / file).read_bytes() == (tmp_path / "peace" / file).read_bytes(), file
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -279,19 +279,3 @@ def test_the_default_recipe_depends_on_the_method():
     assert load_default_recipe(None, None, {}) == load_default_recipe(None, "jnpl", {}) == load_recipe("fast")
     assert load_default_recipe(None, "gce", {}) == load_recipe("small", {"method.name": "gce"})
     assert load_default_recipe("paper-cifar10", "ce", {}) == load_recipe("paper-cifar10", {"method.name": "ce"})
-
-
-def test_none_may_be_a_word_or_nothing():
-    changes = parse_changes(["method.class_weight=none", "engine.workers=none"])
-    recipe = load_recipe("fast-embeddings", changes)
-    assert (recipe.method.class_weight, recipe.engine.workers) == ("none", None)
-
-
-def test_what_names_no_recipe_and_no_change(tmp_path):
-    with pytest.raises(InputError, match=r"a recipe is a name or the path of a \.toml file, not 5"):
-        load_recipe(5)
-    for wrong in (5, [5], [("train.epochs", 5)]):
-        with pytest.raises(InputError, match="settings are changed by a list of texts"):
-            parse_changes(wrong)
-    with pytest.raises(InputError, match=r"none\.toml"):
-        load_recipe(tmp_path / "none.toml")

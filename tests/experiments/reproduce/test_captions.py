@@ -1,13 +1,11 @@
 """Captions name the runs and seeds that an item is drawn from, and no others."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from jnpl.experiments.paper import METHODS
 from jnpl.experiments.reproduce import captions, output
-from jnpl.experiments.reproduce.catalogue import verdicts
 
 STALE = "were made with other settings"
 MISSING = {"cifar100": "CIFAR-100 is not there", "clothing1m": "Clothing1M is not there"}
@@ -53,16 +51,6 @@ def test_histograms_are_of_one_run_and_curves_are_means(made, item, seeds):
     assert made.results().curves(("jnpl",), ("symm", 0.6))["jnpl"] == pytest.approx([0.22] * 3)
 
 
-def test_as_many_seeds_as_were_asked_for_are_no_fewer_than_wanted(made):
-    for variant in ("nlnl", "nl-plus", "jnpl", "nl-plus-late"):
-        made.run(variant, curve=[0.1] * 30)
-    asked = replace(made.results(missing=MISSING), seeds=1)
-    assert "fig4 --scale small --seeds 1 --data-root DIR" in captions.foot(asked, "fig4")
-    assert captions.foot(asked, "fig4").endswith("(4 runs, 1 seed)")
-    assert "first 2,000 test images" in captions.describe(asked, "fig4")
-    assert "a ninth of the paper's proportion" in captions.describe(asked, "fig3")
-
-
 def test_runs_of_other_settings_beside_todays_are_not_counted(made):
     made.run("nlnl")
     made.run("jnpl")
@@ -102,19 +90,6 @@ def test_captions_say_what_the_paper_does_not(made):
     foot, described = told(made, "fig2")
     assert foot == "(6 runs, 1 seed)"
     assert "NL is NL alone, 45 epochs; NL+ has 46." in described
-
-
-def test_runs_that_do_not_differ_are_listed_with_their_figures(made, tmp_path):
-    for variant in ("nl-plus", "jnpl"):
-        made.run(variant, curve=[0.3] * 30)
-    results = made.results(missing=MISSING)
-    own = [each for each in verdicts(results) if each.name == "speeds-up"]
-    assert [each.status for each in own] == ["no difference"]
-    assert "30.0% with NL+" in captions.seen(own)
-    assert captions.agreement(own) == "No difference is seen: PL+ beside NL+ makes training faster."
-    text = output.render(results, ["fig4"], tmp_path)
-    assert '<td class="unknown">no difference</td>' in text
-    assert '<td class="unknown">not enough data</td>' in text
 
 
 def test_the_page_counts_the_runs_of_its_experiments(made, tmp_path):

@@ -108,13 +108,6 @@ def test_a_figure_without_results_says_so(made, item):
     assert any("Not run" in each for each in told)
 
 
-def test_the_same_numbers_give_the_same_bytes(made, tmp_path):
-    results = everything(made)
-    for kind in style.FORMATS:
-        one, two = (style.save(output.figure(results, "fig4"), tmp_path / f"{name}.{kind}") for name in ("one", "two"))
-        assert one.read_bytes() == two.read_bytes()
-
-
 def test_gradient_maps_are_the_closed_forms():
     own, other = np.array([0.2, 0.05, 0.5]), np.array([0.6, 0.9, 0.5])
     np.testing.assert_allclose(drawing.nl(own, other), own * other / (1 - other))

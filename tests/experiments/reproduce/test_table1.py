@@ -95,16 +95,6 @@ def test_mean_and_spread_stand_over_the_papers_number(made):
     assert all(line.startswith("% ") or "%" not in line.replace(r"\%", "") for line in tex.splitlines())
 
 
-def test_the_best_two_of_a_column_are_bold(made):
-    for variant, accuracy in (("ce", 0.3), ("nlnl", 0.5), ("jnpl", 0.4)):
-        made.run(variant, "symm", 0.2, classify=True, accuracy=accuracy)
-    text = output.markdown(made.results(), "table1")
-    assert "**50.0**" in text
-    assert "**40.0**" in text
-    assert "**30.0**" not in text
-    assert r"\textbf{50.0}" in output.table_texts(made.results(), "table1")["tex"]
-
-
 def test_only_methods_of_the_paper_are_bold(made):
     for variant, accuracy in (("ce", 0.3), ("nlnl", 0.5), ("jnpl", 0.4), ("fast", 0.9)):
         made.run(variant, "symm", 0.2, classify=True, accuracy=accuracy)
@@ -115,15 +105,6 @@ def test_only_methods_of_the_paper_are_bold(made):
     # Two rows of the paper's are not enough for a mark, whatever stands beneath them.
     few = replace(results, every=[each for each in results.every if each.spec.variant != "ce"])
     assert "**50.0**" not in output.markdown(few, "table1")
-
-
-def test_a_run_without_a_classifier_is_named(made):
-    made.run("jnpl", "symm", 0.8, 1, classify=True, accuracy=None)
-    made.run("nlnl", "symm", 0.8, 1, classify=True, accuracy=0.2)
-    made.run("nlnl", "symm", 0.8, 2, classify=True, accuracy=None)
-    text = output.markdown(made.results(), "table1")
-    assert "no classifier" in text
-    assert "20.0 (1 without)" in text
 
 
 def test_the_order_of_methods_is_compared_with_the_papers(made):
