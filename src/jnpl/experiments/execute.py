@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import require
 from jnpl.internal.json_files import read_json
 from jnpl.internal.ray_cluster import check_engine, connect
-from jnpl.training.interrupt import Interrupted, watch
+from jnpl.training.interrupt import Interrupted, StopRequest, watch
 from jnpl.training.reporting import in_words
 
 FORMAT, FACTS = "jnpl experiment 1", "experiment.json"
@@ -128,17 +128,25 @@ def _ray_tasks(ray: Any, gpus: float) -> Iterator[Callable[[RunProcess], Future[
                 ray.wait(references, num_returns=len(references), timeout=PATIENCE + 5)
 
 
-@dataclass
 class _Progress:
     """Runs that wait and have failed; `report` gets a line at a time."""
 
-    waiting: list[RunProcess]
-    total: int
-    report: Callable[[str], None]
-    failed: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, waiting: list[RunProcess], total: int, report: Callable[[str], None]) -> None:
+        self.waiting, self.total, self.report, self.failed = waiting, total, report, dict[str, str]()
         self._began, self._ended, self._lost = time.monotonic(), 0, Counter[str]()
+
+    def attend(self, submit: Callable[[RunProcess], Future[RunOutcome]], jobs: int, stop_request: StopRequest) -> None:
+        """Hand runs to the engine, so many at a time, until none waits."""
+        running: dict[Future[RunOutcome], RunProcess] = {}
+        while self.waiting or running:
+            while self.waiting and len(running) < jobs:
+                run = self.waiting.pop(0)
+                running[submit(run)] = run
+            for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
+                run = running.pop(future)
+                self.note(run, _outcome_of(future), len(running))
+            if number := stop_request.signal:
+                raise Interrupted("stopped; run the same command again to continue with the remaining runs", number)
 
     def note(self, run: RunProcess, outcome: RunOutcome, busy: int) -> None:
         """Store and report what has become of a run; a killed one is run again, a failed one is noted."""
@@ -183,12 +191,8 @@ def run_all(
     """Train all runs that have no line in the file `results`, in order; return those that failed -> the reason.
 
     A run that another command has in hand is waited for; one whose process is killed is started again. SIGINT and
-    SIGTERM stop the processes, which save themselves, and raise `Interrupted`.
-
-    Args:
-        jobs: runs at a time; None: as many as the engine chooses.
-        module: `python -m MODULE SETTINGS.json [--data-root DIR]` trains one run.
-        engine: where to train; by default in processes of this machine.
+    SIGTERM stop the processes, which save themselves, and raise `Interrupted`. `python -m MODULE SETTINGS.json
+    [--data-root DIR]` trains one run; without `jobs` there are as many at a time as the engine chooses.
     """
     make_folder(results.parent)
     make_folder(work)
@@ -209,23 +213,8 @@ def run_all(
             return {}
         progress = _Progress(waiting, len(runs), report)
         with watch() as stop_request, engine.opened(jobs, report) as submit:
-            _attend(progress, submit, engine.at_a_time(jobs) or len(runs), lambda: stop_request.signal)
+            progress.attend(submit, engine.at_a_time(jobs) or len(runs), stop_request)
     return progress.failed
-
-
-def _attend(
-    progress: _Progress, submit: Callable[[RunProcess], Future[RunOutcome]], jobs: int, signal: Callable[[], int]
-) -> None:
-    running: dict[Future[RunOutcome], RunProcess] = {}
-    while progress.waiting or running:
-        while progress.waiting and len(running) < jobs:
-            run = progress.waiting.pop(0)
-            running[submit(run)] = run
-        for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
-            run = running.pop(future)
-            progress.note(run, _outcome_of(future), len(running))
-        if number := signal():
-            raise Interrupted("stopped; run the same command again to continue with the remaining runs", number)
 
 
 def _outcome_of(future: Future[RunOutcome]) -> RunOutcome:

@@ -46,25 +46,18 @@ def load(
 ) -> Source:
     """Return a named set as features with its true labels, human labels as given ones, and its test set.
 
-    The embeddings lie in jnpl's cache of embeddings, as those of `jnpl find` do, and the reduced ones beside them: only
-    the first call needs the images.
-
-    Args:
-        name: cifar10, cifar10n, cifar100 or cifar100n.
-        root: the folder of named data sets.
-        images: number of training images, the first ones; None: all.
-        features: backbone, views and principal components.
-        note: called with lines for the user.
-
-    Returns:
-        The source, its inputs (N, V, components).
+    The inputs (N, V, components) are of the first `images`. The embeddings lie in jnpl's cache, as those of `jnpl find`
+    do, and the reduced ones beside them: only the first call needs the images.
     """
     pictures = name.removesuffix("n")
     asked = [pictures, images, *features, _files(pictures, data_root(root))]
     key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
     file = default_cache() / "features" / f"{pictures}-{key}.npz"
     if not file.is_file():
-        _write(file, _reduced(pictures, root, images, features, note))
+        reduced = _reduced(pictures, root, images, features, note)
+        make_folder(file.parent)
+        with replacing(file) as draft, draft.open("wb") as stream:
+            np.savez(stream, **reduced)
     try:
         with np.load(file) as stored:
             arrays = {array: stored[array] for array in _ARRAYS}
@@ -98,17 +91,12 @@ def _source(name: str, x: Array, y: Array, class_names: Any, key: str) -> Source
     return Source(name, EmbeddedInputs(x, key), labels, class_names, np.arange(len(y)), true_labels=labels.copy())
 
 
-def _write(file: Path, arrays: dict[str, Any]) -> None:
-    make_folder(file.parent)
-    with replacing(file) as draft, draft.open("wb") as stream:
-        np.savez(stream, **arrays)
-
-
 def _reduced(
     name: str, root: Path | None, images: int | None, features: Features, note: Callable[[str], None]
-) -> dict[str, Array]:
+) -> dict[str, Any]:
     """Embed all images of a set, and project those that are asked for on their principal components."""
-    pictures = _part_of_cifar100(data_root(root) / PART) if _needs_part(name, root) else open_source(name, root=root)
+    only_a_part = name == "cifar100" and not cifar.is_there(name, root) and is_there(name, root)
+    pictures = _part_of_cifar100(data_root(root) / PART) if only_a_part else open_source(name, root=root)
     options = EmbeddingOptions(views=features.views, note=note)
     whole, _ = embed_for_training(pictures, features.backbone, size=SIZE, options=options)
     if whole.test is None:
@@ -149,10 +137,6 @@ def principal_axes(
     variances, axes = np.linalg.eigh((centred.T @ centred / len(values)).astype(np.float64))
     scale = np.sqrt(variances[-components:].mean())
     return mean, (axes[:, ::-1][:, :components] / scale).astype(np.float32)
-
-
-def _needs_part(name: str, root: Path | None) -> bool:
-    return name == "cifar100" and not cifar.is_there(name, root) and is_there(name, root)
 
 
 def _part_of_cifar100(path: Path) -> Source:

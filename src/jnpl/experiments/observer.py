@@ -39,19 +39,19 @@ class Stopwatch:
     """Measures the time since it was made, less what is left out."""
 
     def __init__(self) -> None:
-        self._start, self._out = Seconds.now(), Seconds(0.0, 0.0)
+        self._start = Seconds.now()
 
     def go_on_from(self, before: Seconds) -> None:
         """Continue from a time that was read before the process was killed."""
-        self._start, self._out = Seconds.now() - before, Seconds(0.0, 0.0)
+        self._start = Seconds.now() - before
 
     def read(self) -> Seconds:
         """Time so far."""
-        return Seconds.now() - self._start - self._out
+        return Seconds.now() - self._start
 
     def leave_out(self, time_spent: Seconds) -> None:
         """Subtract this time."""
-        self._out = self._out.plus(time_spent)
+        self._start = self._start.plus(time_spent)
 
 
 class Figures(Protocol):
@@ -99,13 +99,13 @@ class Observer:
         """Save the notes after this epoch, and the time so far."""
         facts = {"epochs": self.epochs, "filtered": self.filtered, "seconds": seconds or self.watch.read()}
         make_folder(self.notes)
-        write_text(self.notes / _file(self.epochs), json.dumps({**facts, **self.figures.state()}))
+        write_text(self.notes / f"{self.epochs:06d}.json", json.dumps({**facts, **self.figures.state()}))
         for old in sorted(self.notes.glob("[0-9]*.json"))[:-_KEPT]:
             old.unlink(missing_ok=True)
 
     def resume(self, epochs: int | None) -> bool:
         """Load what was noted after so many epochs (None: the last there are); False if there are no such notes."""
-        files = sorted(self.notes.glob("[0-9]*.json")) if epochs is None else [self.notes / _file(epochs)]
+        files = sorted(self.notes.glob("[0-9]*.json")) if epochs is None else [self.notes / f"{epochs:06d}.json"]
         try:
             facts = read_json(files[-1])
         except (OSError, ValueError, IndexError):
@@ -114,7 +114,3 @@ class Observer:
         self.figures.load(facts)
         self.watch.go_on_from(Seconds(*facts["seconds"]))
         return True
-
-
-def _file(epochs: int) -> str:
-    return f"{epochs:06d}.json"

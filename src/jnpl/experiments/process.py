@@ -93,11 +93,9 @@ class RunProcess:
         return int(facts["start"]) if facts.get("command") == self.command else 0
 
     def attend(self, gpus: float | None = None, stop: threading.Event | None = None) -> RunOutcome:
-        """Start its process and wait for the end.
+        """Start its process, on Ray with so many `gpus`, and wait for the end.
 
-        Args:
-            gpus: GPUs that Ray has reserved for it; None: not on Ray.
-            stop: stops the process, which saves itself, as an exception in this thread does (Ray's way to cancel).
+        `stop`, as an exception in this thread (Ray's way to cancel), ends the process, which saves itself.
         """
         lock = locks.take(self.lock)
         if lock is None:  # of another command, or of a process that lost its parent and saves itself

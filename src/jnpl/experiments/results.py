@@ -15,16 +15,9 @@ FILE = "results.jsonl"  # its name in the output folder of `jnpl bench` and `jnp
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:
-    """Read a file of results. If its last line is incomplete, a message says so, and that line is left out.
+    """Read a file of results, which need not exist: run name -> its line; of two lines with one name the later counts.
 
-    Args:
-        path: the file; one that does not exist holds nothing.
-
-    Returns:
-        Run name -> its line, in the order of the file. If two lines have one name, the later counts.
-
-    Raises:
-        InputError: a line is not a JSON object with a `name` and an object `results`.
+    An incomplete last line is left out, and a message says so.
     """
     stored: dict[str, dict[str, Any]] = {}
     try:
@@ -38,11 +31,10 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
             result = parse_json(line)
         except ValueError:
             result = None
-        if not (
-            isinstance(result, dict) and isinstance(result.get("results"), dict) and isinstance(result.get("name"), str)
-        ):
+        facts = result if isinstance(result, dict) else {}
+        if not (isinstance(facts.get("results"), dict) and isinstance(facts.get("name"), str)):
             raise InputError(f"line {number} of {str(path)!r} is not the result of a run")
-        stored[result["name"]] = result
+        stored[facts["name"]] = facts
     return stored
 
 

@@ -41,12 +41,7 @@ _PAUSE = 20.0  # seconds without a checkpoint, where an epoch takes less than it
 
 
 def train_run(spec: RunSpec, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
-    """Train a run and return its line of a file of results.
-
-    Args:
-        work: a folder for checkpoints and notes; what a killed process of the same run left there is used.
-        every: how often to save within an epoch; by default as the scale says.
-    """
+    """Train a run and return its line of a file of results; what a killed process of it left in `work` is used."""
     torch.set_num_threads(1)
     import_module("lightning_fabric")  # slow, and not part of what is timed
     recipe, source = _placed(spec.recipe()), run_data.load(spec, root)
@@ -74,21 +69,17 @@ def train_run(spec: RunSpec, work: Path, root: Path | None, every: CheckpointInt
             "versions": provenance.versions(),
             "commit": ", ".join(commits),
             "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
-            "data": _data_facts(source, few),
+            "data": {
+                "samples": len(source),
+                "classes": len(source.class_names),
+                "test_samples": len(source.test),
+                "curve_test_samples": len(few or ()),  # tested after every epoch
+                "realised_rate": None if source.true_labels is None else float(run_data.is_wrong(source).mean()),
+            },
             **facts,
         }
     )
     return line
-
-
-def _data_facts(source: Source, few: Source | None) -> dict[str, Any]:
-    return {
-        "samples": len(source),
-        "classes": len(source.class_names),
-        "test_samples": len(source.test or ()),
-        "curve_test_samples": len(few or ()),  # tested after every epoch
-        "realised_rate": float(run_data.is_wrong(source).mean()) if source.true_labels is not None else None,
-    }
 
 
 def _train(
@@ -135,15 +126,12 @@ def _train(
     results = {**figures.results(quality, total), "test_accuracy": None}
     if result is not None and "notes" in result.results:  # what the method did on its own, such as a guard
         results["notes"] = result.results["notes"]
-    return {"results": {**results, **_classified(folder, test, failure, results["filter_test_accuracy"])}}
-
-
-def _classified(folder: Path, test: Source, failure: str | None, ranked: float | None) -> dict[str, Any]:
-    """Test accuracy of the final classifier, and of the network that ranked the labels, often the same one."""
     if failure is not None:
-        return {"second_part": failure}
+        return {"results": {**results, "second_part": failure}}
     accuracy = metrics.accuracy(SavedModel.load(folder).probabilities(test).argmax(1), test.labels)
-    return {"test_accuracy": accuracy, "filter_test_accuracy": accuracy if ranked is None else ranked}
+    ranked = results["filter_test_accuracy"]  # of the network that ranked the labels, often the same one
+    ranked = accuracy if ranked is None else ranked
+    return {"results": {**results, "test_accuracy": accuracy, "filter_test_accuracy": ranked}}
 
 
 def _epochs_done(folder: Path) -> int | None:
@@ -179,11 +167,7 @@ def _placed(recipe: Recipe) -> Recipe:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train one run, write result.json, then remove the folder that it trained in.
-
-    Returns:
-        The exit code: 0 done, 2 wrong input, 128 + signal interrupted.
-    """
+    """Train one run, write result.json, remove the folder that it trained in; return 0, 2 or 128 + signal."""
     parser = argparse.ArgumentParser(prog="python -m jnpl.experiments.runner", description=__doc__)
     parser.add_argument("settings", type=Path, help="JSON of a run")
     parser.add_argument("--data-root", type=Path)

@@ -27,18 +27,6 @@ _SAMPLES = {"cifar10": 45_000, "cifar100": 45_000, "clothing1m": 1_000_000, "dig
 _CLASSES = {"cifar10": 10, "cifar100": 100, "clothing1m": 14, "digits": 10}
 
 
-def stages(recipe: Recipe) -> list[str]:
-    """The names of the stages that are run."""
-    names = [stage.name for stage in METHODS[recipe.method.name].stages]
-    return names[: 1 + recipe.method.iterations] if isinstance(recipe.method, MLNT.Settings) else names
-
-
-def _second(recipe: Recipe, *, classify: bool) -> int:
-    """Epochs with pseudo-labels."""
-    second = pseudo_label_settings(recipe, METHODS[recipe.method.name]) if classify else None
-    return 0 if second is None else second.plan.epochs * (2 if second.mode == "nlnl" else 1)
-
-
 def passes(recipe: Recipe, stage: int) -> int:
     """What a step of a stage costs, in forward passes of one network; MLNT's warm-up, which costs less, as the rest.
 
@@ -63,12 +51,15 @@ def gpu_hours(specs: Sequence[RunSpec]) -> float:
 def _operations_of(spec: RunSpec) -> float:
     """Operations of a whole run."""
     recipe = spec.recipe()
-    networks = 2 if METHODS[recipe.method.name].networks.startswith("2") else 1
-    pixels = recipe.data.crop or recipe.data.size or 32
+    method = METHODS[recipe.method.name]
+    last = 1 + recipe.method.iterations if isinstance(recipe.method, MLNT.Settings) else None
+    plans = [recipe.plan(stage.name).epochs for stage in method.stages[:last]]
+    forward_passes = sum(epochs * passes(recipe, stage) for stage, epochs in enumerate(plans))
+    if spec.classify and (second := pseudo_label_settings(recipe, method)) is not None:
+        forward_passes += _BACKWARD * second.plan.epochs * (2 if second.mode == "nlnl" else 1)
+    networks = 2 if method.networks.startswith("2") else 1
     model = "resnet8" if recipe.model == "auto" else recipe.model
-    image = networks * operations(model, _CLASSES[spec.data], pixels)
-    forward_passes = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(stages(recipe)))
-    forward_passes += _BACKWARD * _second(recipe, classify=spec.classify)
+    image = networks * operations(model, _CLASSES[spec.data], recipe.data.crop or recipe.data.size or 32)
     return forward_passes * _SAMPLES[spec.data] * image
 
 
