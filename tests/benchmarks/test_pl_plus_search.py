@@ -74,8 +74,3 @@ def test_the_committed_page_is_what_the_rows_say(script):
     page = (ROOT / "docs/results/pl-plus.md").read_text("utf-8")
     assert script.page(page) == page
     assert page.count("<!-- results of ") == 4
-
-
-def test_what_is_not_run_is_left_empty(script, tmp_path):
-    text = script.page("<!-- results of digits: generated -->\n<!-- end -->", tmp_path / "none.jsonl")
-    assert "| as written |  |  |  |  |  |  |" in text

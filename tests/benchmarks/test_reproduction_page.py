@@ -10,7 +10,7 @@ from tests.helpers.scripts import load_script
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import output
 from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, names_of, specs_of
-from jnpl.experiments.results import add, read
+from jnpl.experiments.results import read
 from jnpl.experiments.scales import SCALES
 
 
@@ -72,12 +72,6 @@ def test_the_committed_results_of_the_full_schedule_are_whole_and_drawn(script, 
     assert np.array_equal(pixels(script.IMAGES / script.image("fig4", "features-full")), pixels(fresh))
 
 
-def test_what_is_missing_on_features_is_listed(script, made):
-    made.run("ce", scale="features", classify=True)
-    text = script.state(script.features_of(made.file))
-    assert text.startswith("**1 of the 323 runs of `jnpl reproduce all --scale features` are stored.** Missing: ")
-
-
 def test_committed_results_are_small(script):
     files = sorted(script.RESULTS.parent.glob("*.jsonl"))
     assert len(files) > 15
@@ -116,20 +110,6 @@ def test_candidates_of_pl_plus_by_hand():
     assert none == {"classes": 1, "candidates": 0.0, "right": None, "largest": None}
 
 
-def test_without_curves_of_pl_plus_the_page_says_so(script, tmp_path):
-    assert script.reasons(tmp_path / "none.jsonl") == "Not run: `python benchmarks/pl_plus.py --data DIR`."
-
-
-def test_lost_classes_are_counted(script, tmp_path):
-    file = tmp_path / "r.jsonl"
-    assert script.classes_kept(file).startswith("Not run")
-    for variant, classes in (("nl-plus", [90.0, 9.0, 20.0]), ("nl", [91.0, 92.0, 93.0])):
-        add(file, {"name": variant, "cell": {"variant": variant, "data": "cifar100"}, "results": {"classes": classes}})
-    text = script.classes_kept(file)
-    assert "NL+ predicts 90 for at least one training image in the first epoch, 9 in epoch 2 and 20 in the last" in text
-    assert text.endswith("NL 91, 92 and 93.")
-
-
 def test_the_full_schedule_stands_beside_a_part(script, made):
     for variant, part, whole in (("nlnl", 0.7, 0.75), ("nl-plus", 0.8, 0.85), ("jnpl", 0.1, 0.1)):
         made.run(variant, scale="features", accuracy=part, classify=True)
@@ -147,15 +127,6 @@ def test_the_full_schedule_stands_beside_a_part(script, made):
     assert none.startswith("Not run: `jnpl reproduce table1 --scale features-full")
 
 
-def test_the_budget_is_the_time_of_the_runs_that_an_experiment_uses(script, made):
-    made.run("nlnl", scale="features", cpu_seconds=120.0)
-    made.run("jnpl", scale="features", cpu_seconds=60.0)
-    lines = script.budget(made.results("features")).splitlines()
-    assert "| fig1 | 2 | 3.0 |" in lines
-    assert not any("fig6" in line for line in lines)
-    assert lines[-1] == "| all, each run once | 2 | 3.0 |"
-
-
 def test_without_results_the_page_says_so(script, tmp_path):
     results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)
@@ -168,50 +139,11 @@ def test_without_results_the_page_says_so(script, tmp_path):
         assert not re.search(r"/(home|tmp|work)/", shown)  # no path of the machine that made it
 
 
-def test_the_page_follows_the_results(script, made):
-    made.run("nlnl", curve=[0.4] * 30)
-    made.run("nl-plus", curve=[0.2] * 30)
-    text = script.results_page(script.results_of(made.file))
-    assert "40.0% after NL and SelNL (20 epochs), 20.0% after 20 of NL+" in text
-    assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
-
-
-def test_time_of_the_figures_and_of_the_table(script, made):
-    made.run("nlnl", cpu_seconds=3600.0, classify=True)  # no epochs with pseudo-labels here
-    made.run("nl-plus", cpu_seconds=7200.0)
-    made.run("ce", cpu_seconds=14400.0, classify=True)
-    text = script.time_spent(script.results_of(made.file))
-    assert "The 3 runs took 7.0 CPU hours, each on one thread: 3.5 hours on two cores" in text
-    assert "The figures alone would take 1.5 hours" in text
-    assert "Table 1 alone 2.5." in text
-
-
 def test_the_scale_keeps_to_its_time(script):
     """By the committed runs: the figures within an hour of two cores, Table 1's half within four."""
     results = script.results_of()
     assert 0 < script.figures_hours(results) < 1
     assert 0 < script.table_hours(results) < 4
-
-
-def test_what_pl_plus_adds_later_is_measured_on_common_seeds(script, made):
-    assert script.pl_plus_after_nl(script.results_of(made.file)) == "(not run)"
-    made.run("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
-    made.run("nl-plus-late", seed=2, curve=[0.9] * 45)
-    made.run("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
-    text = script.pl_plus_after_nl(script.results_of(made.file))
-    assert text == "from epoch 24 on is 40.0% with it and 30.0% without (symm 60, 1 seeds)"
-
-
-def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
-    assert script.why(script.results_of(tmp_path / "none.jsonl")).count("not run") == 3 * 4
-    made.run("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
-    made.run("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
-    made.run("nl-plus", "asymm", 0.4)
-    lines = script.why(script.results_of(made.file)).splitlines()
-    assert lines[0] == "|  | symm 20 | symm 40 | symm 60 | asymm 40, labelled cat |"
-    assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run | not run |"
-    assert lines[3] == "| NL+ | not run | not run | not run | AUC 0.75, p_y 0.70 / 0.20 |"
-    assert lines[4].endswith("| not run | not run | AP 0.750, accuracy 0.300, p_y 0.70 / 0.20 | not run |")
 
 
 def test_each_form_of_jnpl_has_verdicts_of_its_own(script, made):

@@ -61,7 +61,7 @@ class Case:
 
 def text(name: str, content: str) -> Callable[[Path], None]:
     """Write a text file."""
-    return lambda here: (here / name).write_text(content, "utf-8", newline="")
+    return raw(name, content.encode())
 
 
 def tagged(odd: str, even: str) -> Callable[[Path], None]:
@@ -71,8 +71,13 @@ def tagged(odd: str, even: str) -> Callable[[Path], None]:
 
 
 def raw(name: str, content: bytes) -> Callable[[Path], None]:
-    """Write a file of bytes."""
-    return lambda here: (here / name).write_bytes(content)
+    """Write a file of bytes, in a folder that may be new."""
+
+    def make(here: Path) -> None:
+        (here / name).parent.mkdir(exist_ok=True, parents=True)
+        (here / name).write_bytes(content)
+
+    return make
 
 
 def arrays(name: str, **values: object) -> Callable[[Path], None]:
@@ -555,7 +560,7 @@ CASES = [
     Case("apply run --min-confidence 2", "'--min-confidence'"),
     Case("apply run --copy photos", "inside the data folder"),
     Case("apply run --copy photos/new", "inside the data folder"),
-    Case("apply run --copy old", "is not empty", both(lambda here: (here / "old").mkdir(), raw("old/a", b""))),
+    Case("apply run --copy old", "is not empty", raw("old/a", b"")),
     Case("apply run --copy data.csv", "is a file"),
     Case("apply run --copy new --root none", "is not there"),
     Case("apply run --copy new -o none/out.csv", "cannot write", name="table that cannot be written beside a tree"),
@@ -750,27 +755,18 @@ CASES = [
     Case("reproduce fig9", "fig9"),
     Case("reproduce fig1 --scale huge", "there is no scale"),
     Case("reproduce fig1 --out data.csv", "is a file"),
+    Case("reproduce fig1 --out mine", "not of jnpl reproduce", text("mine/index.html", "mine")),
     Case(
         "reproduce fig1 --out mine",
         "not of jnpl reproduce",
-        both(lambda here: (here / "mine").mkdir(), text("mine/index.html", "mine")),
-    ),
-    Case(
-        "reproduce fig1 --out mine",
-        "not of jnpl reproduce",
-        both(lambda here: (here / "mine").mkdir(), text("mine/index.html", "mine"), text("mine/results.jsonl", "")),
+        both(text("mine/index.html", "mine"), text("mine/results.jsonl", "")),
         "page beside results",
     ),
-    Case(
-        "reproduce fig1 --out mine",
-        "not of jnpl reproduce",
-        both(lambda here: (here / "mine").mkdir(), text("mine/reproduce.json", DEEP)),
-        "deep summary",
-    ),
+    Case("reproduce fig1 --out mine", "not of jnpl reproduce", text("mine/reproduce.json", DEEP), "deep summary"),
     Case(
         "reproduce fig1 --out mine",
         "fig1.png' is not of jnpl reproduce",
-        both(lambda here: (here / "mine").mkdir(), text("mine/fig1.png", "mine")),
+        text("mine/fig1.png", "mine"),
         "picture of others",
     ),
     Case("reproduce fig1 --weights none.pt", "--weights are for table2"),
@@ -792,27 +788,15 @@ CASES = [
     Case("bench -o new --data iris --rows ce --address here:6379", "--address goes with --engine ray"),
     Case("bench -o new --engine mars --data iris --rows ce", "mars"),
     Case("bench -o new --net resnet99 --data iris --rows ce", "unknown network"),
-    Case(
-        "bench -o mine --data iris --rows ce",
-        "not of jnpl bench",
-        both(lambda here: (here / "mine").mkdir(), text("mine/table.md", "mine")),
-    ),
+    Case("bench -o mine --data iris --rows ce", "not of jnpl bench", text("mine/table.md", "mine")),
     Case("bench status none", "there is no experiment"),
-    Case(
-        "bench status grid",
-        "cannot be read",
-        both(lambda here: (here / "grid" / "work").mkdir(parents=True), text("grid/work/experiment.json", DEEP)),
-        "deep experiment",
-    ),
+    Case("bench status grid", "cannot be read", text("grid/work/experiment.json", DEEP), "deep experiment"),
     Case(
         "bench status grid",
         "cannot be used: results",
-        both(
-            lambda here: (here / "grid" / "work").mkdir(parents=True),
-            text(
-                "grid/work/experiment.json",
-                '{"format": "jnpl experiment 1", "results": 3, "engine": "local", "jobs": 1, "runs": []}',
-            ),
+        text(
+            "grid/work/experiment.json",
+            '{"format": "jnpl experiment 1", "results": 3, "engine": "local", "jobs": 1, "runs": []}',
         ),
         "forged experiment",
     ),

@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -497,22 +497,14 @@ READERS: dict[str, Reader] = {
     "key list": Reader("noisy_train_key_list.txt", _clothing, clothing1m.load),
     "key labels": Reader("noisy_label_kv.txt", _clothing, clothing1m.load),
     "noisy labels": Reader("noisy.npz", _noisy, lambda at: NoisyLabels.load(at / "noisy.npz")),
-    "findings.json": Reader("findings.json", _run, Findings.load),
-    "findings.json, forged": Reader("findings.json", _run, lambda at: Findings.load(at).table, forged=True),
+    "findings.json": Reader("findings.json", _run, lambda at: Findings.load(at).table),
     "findings.parquet": Reader("findings.parquet", _run, Findings.load),
-    "data.json, forged": Reader(
-        "data.json",
-        _run,
-        lambda at: _read_run(RunFolder(at)),
-        forged=True,
-    ),
-    "data.json": Reader("data.json", _run, lambda at: page.render(RunFolder(at))),
+    "data.json": Reader("data.json", _run, lambda at: _read_run(RunFolder(at))),
     "run.json, forged": Reader(
         "run.json", _run, lambda at: (page.render(RunFolder(at)), RunFolder(at).open({"seed": 0})), forged=True
     ),
     "metrics.jsonl": Reader("metrics.jsonl", _run, lambda at: page.render(RunFolder(at))),
     "model.json": Reader("model.json", vector_model, _predict),
-    "model.json, forged": Reader("model.json", vector_model, _predict, forged=True),
     "encoding, forged": Reader("model.json", _table_model, _predict_table, forged=True),
     "model.json in a check": Reader("model.json", _run_of_a_table, _check),
     "model.json in a check, forged": Reader("model.json", _run_of_a_table, _check, forged=True),
@@ -545,9 +537,7 @@ READERS: dict[str, Reader] = {
         ),
     ),
     "audit.json": Reader("audit.json", _audited, lambda at: _read_audit(RunFolder(at))),
-    "audit.json, forged": Reader("audit.json", _audited, lambda at: _read_audit(RunFolder(at)), forged=True),
     "check.json": Reader("check.json", _checked, lambda at: page.render(RunFolder(at))),
-    "check.json, forged": Reader("check.json", _checked, lambda at: page.render(RunFolder(at)), forged=True),
     "reference of a run": Reader(
         "reference.safetensors", _reference, lambda at: Reference.load(at / "reference.safetensors")
     ),
@@ -595,3 +585,5 @@ READERS: dict[str, Reader] = {
     "bench results": Reader("results.jsonl", _results, _read_results),
     "experiment.json, forged": Reader("experiment.json", _experiment, lambda at: status.read(at).text(), forged=True),
 }
+JSON = ("findings.json", "data.json", "model.json", "audit.json", "check.json")
+READERS |= {f"{name}, forged": replace(READERS[name], forged=True) for name in JSON}

@@ -264,11 +264,8 @@ def _run(command: FindOptions, *, classify: bool) -> None:
         every=every,
         trackers=command.trackers(),
     )
-    if opened.source.tags is not None:
-        tags = pipeline.run_tags(opened, run_options, folder, origin=origin, report=reporter)
-        _show_tags(command, folder, tags.results)
-        return
-    result = pipeline.run(opened, run_options, folder, origin=origin, report=reporter)
+    run = pipeline.run if opened.source.tags is None else pipeline.run_tags
+    result = run(opened, run_options, folder, origin=origin, report=reporter)
     if result is not None:  # else not the first of several processes
         _show(command, folder, result.results)
 
@@ -304,28 +301,16 @@ def _with_options_of(command: FindOptions, run: Path) -> FindOptions:
 
 def _show(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:
     """Write the report of a finished run, and print its summary."""
-    from jnpl.cli.summary import facts, show
+    from jnpl.cli import summary
     from jnpl.outputs.report import page
 
+    facts, show = (summary.tag_facts, summary.show_tags) if folder.has_tags else (summary.facts, summary.show)
     if command.report:
         page.write(folder)
     if command.as_json:
         typer.echo(json.dumps(results | facts(folder, command.top)))
     else:
         show(results, folder, command.top)
-
-
-def _show_tags(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:
-    """Print the summary of a finished run on several tags per sample."""
-    from jnpl.cli.summary import show_tags, tag_facts
-    from jnpl.outputs.report import page
-
-    if command.report:
-        page.write(folder)
-    if command.as_json:
-        typer.echo(json.dumps(results | tag_facts(folder, command.top)))
-    else:
-        show_tags(results, folder, command.top)
 
 
 def _checkpoint_interval(text: str) -> "CheckpointInterval":

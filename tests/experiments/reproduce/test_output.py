@@ -2,8 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
-from functools import cache
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -16,18 +14,7 @@ from jnpl.experiments.reproduce import captions, drawing, output
 from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.results import add, read
-from jnpl.experiments.style import CLEAN, LINES, NOISY
 
-# Figure -> the colours that show data, and whose; None: of all runs.
-SHOWN = {
-    "fig1": {CLEAN: None, NOISY: None},
-    "fig2": {CLEAN: None, NOISY: None},
-    "fig3": dict(zip(LINES, PL_PLUS, strict=False)),
-    "fig4": {**dict(zip(LINES, ("nlnl", "nl-plus", "jnpl"), strict=False)), LINES[3]: "nl-plus-late"},
-    "fig5": {CLEAN: "jnpl", NOISY: "nlnl"},
-    "fig6": {CLEAN: None, NOISY: None},
-}
-BENCH = {"fig2": 2, "fig6": 2}  # of panels that all show data
 MISSING = {"cifar100": "The images of CIFAR-100 are not there: get them", "clothing1m": "Clothing1M is not there"}
 
 
@@ -50,37 +37,9 @@ def everything(made, apart=0.0):
     return made.results(missing=MISSING)
 
 
-def painted(figure):
-    """The pixels of a figure, (H, W, 3)."""
-    figure.canvas.draw()
-    return np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(np.int16)
-
-
-def pixels(image, color, rows, near=25):
-    """How many are about of a colour, in each row of panels."""
-    wanted = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)])
-    return np.array([int(part.sum()) for part in np.array_split(np.abs(image - wanted).max(axis=2) < near, rows)])
-
-
 def texts(path):
     """The text of an SVG, where it is kept as text."""
     return " ".join(" ".join(each.itertext()) for each in ET.parse(path).getroot().iter() if each.tag.endswith("text"))
-
-
-@pytest.mark.parametrize("item", FIGURES)
-def test_the_colours_of_a_figure_are_those_of_its_runs(made, item):
-    results = everything(made, apart=0.03)
-    whole = painted(EXPERIMENTS[item].draw(results))
-
-    @cache
-    def without(variant):
-        left = [each for each in results.every if variant is not None and each.spec.variant != variant]
-        return painted(EXPERIMENTS[item].draw(replace(results, every=left)))
-
-    for color, variant in SHOWN[item].items():
-        rows = BENCH.get(item, 1)
-        more = pixels(whole, color, rows) - pixels(without(variant), color, rows)
-        assert (more > 250 / rows).all(), (color, variant, more)
 
 
 @pytest.mark.parametrize("item", FIGURES)
