@@ -347,7 +347,6 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "complement": "test_exports.py",
     "experiments.paper_variants": "experiments/test_spec.py",
     "experiments.plots": "experiments/reproduce/test_output.py",
-    "experiments.reproduce.accuracies": "experiments/reproduce/test_output.py",
     "experiments.reproduce.drawing": "experiments/reproduce/test_output.py",
     "experiments.reproduce.experiment": "experiments/reproduce/test_output.py",
     "experiments.style": "experiments/reproduce/test_output.py",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jnpl.experiments.variants import ADAM, ON_CPU, UNCALIBRATED, Variant, classifier
+from jnpl.experiments.variants import ADAM, UNCALIBRATED, Variant, classifier, settings_of
 from jnpl.internal.errors import InputError
 from jnpl.recipes.automatic import head_plan
 from jnpl.recipes.load import load_recipe
@@ -57,14 +57,8 @@ TINY = Sizes("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.
 
 def _settings(sizes: Sizes, method: dict[str, Any], train: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A method at the sizes of a scale; `train` changes the training of a classifier."""
-    return {
-        "model": sizes.model,
-        "data": {"padding": sizes.padding, "std": sizes.std},
-        "train": {**classifier(sizes.classify_epochs, sizes.batch_size), **(train or {})},
-        "method": method,
-        "engine": ON_CPU,
-        **more,
-    }
+    plan = {**classifier(sizes.classify_epochs, sizes.batch_size), **(train or {})}
+    return settings_of(method, sizes.model, {"padding": sizes.padding, "std": sizes.std}, plan, **more)
 
 
 def _at_scale(method: str, changes: dict[str, Any], spec: RunSpec) -> Recipe:

@@ -37,18 +37,17 @@ def classifier(epochs: int, batch_size: int) -> dict[str, Any]:
     return {"epochs": epochs, "batch_size": batch_size, "lr": 0.1, "schedule": "cosine"}
 
 
+def settings_of(
+    method: dict[str, Any], model: str, data: dict[str, Any], plan: dict[str, Any], **more: Any
+) -> dict[str, Any]:
+    """All settings of a method with this network, data and training."""
+    return {"model": model, "data": data, "train": plan, "method": method, "engine": ON_CPU, **more}
+
+
 def _at_size(spec: RunSpec, method: dict[str, Any], train: dict[str, Any] | None = None, **more: Any) -> Recipe:
     """A method at the run's size, trained as all variants are but for what `train` changes."""
-    return parse_recipe(
-        {
-            "model": spec.net,
-            "data": {"padding": spec.padding, "std": "data"},
-            "train": {**classifier(spec.epochs, spec.batch_size), **(train or {})},
-            "method": method,
-            "engine": ON_CPU,
-            **more,
-        }
-    )
+    plan = {**classifier(spec.epochs, spec.batch_size), **(train or {})}
+    return parse_recipe(settings_of(method, spec.net, {"padding": spec.padding, "std": "data"}, plan, **more))
 
 
 def _changed(spec: RunSpec, name: str, changes: dict[str, Any]) -> Recipe:

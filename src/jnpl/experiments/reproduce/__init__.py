@@ -6,6 +6,6 @@
   100 classes.
 - `experiment`: what a figure or table has; `paper_runs`: stored runs by what the paper calls them.
 - `captions`, `output`: captions, the output folder with index.html.
-- `drawing`, `accuracies`: what several figures, and what several tables share.
+- `drawing`: what several figures share.
 - `cost`: GPU hours of the paper's scale, estimated.
 """

@@ -6,10 +6,9 @@ from typing import Any
 
 from jnpl.experiments.paper import DATA_NAMES, SETTINGS, TABLE1, Setting, percent
 from jnpl.experiments.paper_variants import STABLE
-from jnpl.experiments.reproduce.accuracies import Accuracies, AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60, Experiment, Rows
 from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-from jnpl.experiments.reproduce.table1 import methods
+from jnpl.experiments.reproduce.table1 import Accuracies, AccuracyTable, accuracies, as_csv, methods, not_run
 from jnpl.experiments.scales import Scale
 
 HUMAN: Setting = ("human", 0.0)

@@ -6,8 +6,8 @@ import statistics
 from typing import TYPE_CHECKING
 
 from jnpl.experiments.paper import TABLE2
-from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import NOT_ALL, REACHES, Claim, Experiment, Rows, Verdict, agrees_if
+from jnpl.experiments.reproduce.table1 import AccuracyTable, accuracies, as_csv, not_run
 
 if TYPE_CHECKING:
     from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
