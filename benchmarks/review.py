@@ -6,7 +6,7 @@
     python benchmarks/review.py scale                             # 1,000,000 findings: times and memory
     python benchmarks/review.py kills [--times 20]                # SIGKILL in the middle of rapid decisions
     python benchmarks/review.py soak --data DIR [--minutes 30]    # five reviewers at once, Learn every 100 decisions
-    python benchmarks/review.py page                              # the tables of docs/review.md from the results
+    python benchmarks/review.py page                              # the tables of docs/results/review.md from the results
 
 `reviewer` runs `jnpl find` on flowers.tar of DIR with 20 % wrong labels, opens `jnpl review` in Chromium, and decides
 in the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of
@@ -57,7 +57,7 @@ from jnpl.run_folder import RunFolder
 
 RESULTS = Path(__file__).parent / "results"
 FILE = "review.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "review.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "review.md"
 TOKEN = "a-token-for-the-benchmark"  # noqa: S105 - of a server that lives for seconds
 MARKS = (100, 200, 300)
 LEARN_EVERY = 2  # pages
@@ -600,7 +600,7 @@ def _of_decisions(found: dict[str, Any]) -> dict[str, str]:
 
 
 def tables(folder: Path) -> dict[str, str]:
-    """Return the generated parts of docs/review.md by name."""
+    """Return the generated parts of docs/results/review.md by name."""
     found = {name: line["results"] for name, line in results.read(folder / FILE).items()}
     seeds = [each for name, each in found.items() if name.startswith("reviewer/")]
     parts: dict[str, str] = {}
@@ -662,7 +662,7 @@ def tables(folder: Path) -> dict[str, str]:
 
 
 def write_page(folder: Path) -> None:
-    """Put the generated parts into docs/review.md, between their marks."""
+    """Put the generated parts into docs/results/review.md, between their marks."""
     text = PAGE.read_text("utf-8")
     for name, content in tables(folder).items():
         block = re.compile(rf"(<!-- {name}: generated -->\n).*?(<!-- end -->)", re.DOTALL)

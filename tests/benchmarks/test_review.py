@@ -1,4 +1,4 @@
-"""The parts of docs/review.md that are written from stored results."""
+"""The parts of docs/results/review.md that are written from stored results."""
 
 from tests.helpers.scripts import load_script
 
