@@ -6,7 +6,7 @@
     python benchmarks/review.py scale                             # 1,000,000 findings: times and memory
     python benchmarks/review.py kills [--times 20]                # SIGKILL in the middle of rapid decisions
     python benchmarks/review.py soak --data DIR [--minutes 30]    # five reviewers at once, Learn every 100 decisions
-    python benchmarks/review.py page                              # the tables of docs/results/review.md from the results
+    python benchmarks/review.py page                              # the tables of docs/results/review.md
 
 `reviewer` runs `jnpl find` on flowers.tar of DIR with 20 % wrong labels, opens `jnpl review` in Chromium, and decides
 in the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of
