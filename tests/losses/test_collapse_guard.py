@@ -35,6 +35,14 @@ def test_predictions_far_from_the_labels_have_collapsed(first, collapsed):
     assert has_collapsed(predicted, EVEN, 0.1) == collapsed
 
 
+@pytest.mark.parametrize(("classes", "lost", "collapsed"), [(10, 1, True), (100, 5, False), (100, 6, True)])
+def test_of_many_classes_some_may_be_lost(classes, lost, collapsed):
+    given = torch.full((classes,), 50.0)
+    predicted = given.clone()
+    predicted[:lost], predicted[lost : 2 * lost] = 0.0, 100.0
+    assert has_collapsed(predicted, given, 0.3) == collapsed
+
+
 def test_before_anything_was_predicted_nothing_has_collapsed():
     assert not has_collapsed(torch.zeros(3), torch.zeros(3), 0.1)
 

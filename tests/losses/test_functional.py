@@ -211,13 +211,6 @@ def test_vmap_grad_and_jacrev_agree_with_eager(function):
     torch.testing.assert_close(jacobian.sum(0), slopes, rtol=1e-11, atol=1e-14)
 
 
-def test_vectorised_jacobian_without_functorch_on_the_outside():
-    logits, labels = random_batch()
-    plain = torch.autograd.functional.jacobian(lambda f: JF.nl_plus(f, labels), logits)
-    batched = torch.autograd.functional.jacobian(lambda f: JF.nl_plus(f, labels), logits, vectorize=True)
-    torch.testing.assert_close(batched, plain)
-
-
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # torch's own, in forward mode
 @pytest.mark.parametrize("function", NEGATIVE, ids=named)
 def test_hessian_of_the_sum_is_block_diagonal_and_sums_to_zero(function):
@@ -265,17 +258,6 @@ def test_compile_fullgraph():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compile_fullgraph_with_inductor():
     check_compiled(the_papers_losses, "inductor")
-
-
-@pytest.mark.parametrize("function", LABELLED, ids=named)
-def test_cpu_autocast_computes_in_float32(function):
-    logits, labels = random_batch(16, 10, torch.float32)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = function(logits, labels)
-    outside = function(logits, labels)
-    assert inside.dtype == torch.float32
-    torch.testing.assert_close(inside, outside, rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(gradient(inside, logits), gradient(outside, logits), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("function", LABELLED, ids=named)
@@ -527,24 +509,6 @@ def test_focal_factors_are_constants(normalised):
             ends = [loss(moved, [(1 - p) ** 0.5 for p in softmax(moved)]) for moved in (up, down)]
             flowing_differs |= abs((ends[0] - ends[1]) / (2 * step) - frozen) > 1e-2
     assert flowing_differs
-
-
-def test_the_constants():
-    uniform, label = torch.zeros(1, 10, dtype=torch.float64), torch.tensor([3])
-    assert JF.rce(uniform, label).item() == pytest.approx(-math.log(1e-4) * 0.9, rel=1e-14)
-    assert JF.gce(uniform, label).item() == pytest.approx((1 - 0.1**0.7) / 0.7, rel=1e-13)
-    assert JF.focal(uniform, label).item() == pytest.approx(0.9**0.5 * math.log(10), rel=1e-13)
-    assert JF.mae(uniform, label).item() == pytest.approx(1.8, rel=1e-14)
-    assert JF.nce(uniform, label).item() == pytest.approx(0.1, rel=1e-14)
-
-
-def test_mae_vanishes_where_cross_entropy_shouts():
-    logits = torch.tensor([[0.0, 30.0]], dtype=torch.float64, requires_grad=True)
-    p = 1 / (1 + math.exp(30))
-    assert gradient(JF.mae(logits, torch.tensor([0])), logits)[0, 0].item() == pytest.approx(
-        -2 * p * (1 - p), abs=1e-15
-    )
-    assert gradient(JF.pl(logits, torch.tensor([0])), logits)[0, 0].item() == pytest.approx(-1)
 
 
 def test_truncated_gce_does_not_teach_below_k():

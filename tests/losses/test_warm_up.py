@@ -23,14 +23,6 @@ def test_recall_is_a_mean_over_classes_that_occur_above_that_of_a_constant():
     assert recall_above_chance(torch.tensor([3.0, 0.0]), torch.tensor([3.0, 0.0])) == 0  # one class alone
 
 
-def test_recall_by_hand():
-    found = recall_above_chance(torch.tensor([10.0, 20.0, 40.0, 0.0]), torch.tensor([10.0, 10.0, 0.0, 0.0]))
-    assert found.item() == pytest.approx(((1 + 0.5 + 0) / 3 - 1 / 3) / (1 - 1 / 3))
-    one_class = recall_above_chance(torch.tensor([10.0, 30.0]), torch.tensor([0.0, 30.0]))
-    assert one_class == 0  # a constant prediction is chance, however uneven the classes
-    assert recall_above_chance(torch.zeros(3), torch.zeros(3)) == 0
-
-
 def test_concentration_of_no_mistakes_is_zero():
     assert concentration(torch.eye(4)) == 0
     assert concentration(torch.tensor([[5.0, 2, 2], [1, 5, 0], [0, 0, 5]])).item() == pytest.approx((2 + 1) / 5)
@@ -61,8 +53,34 @@ def test_pairs_are_counted_only_where_they_are_read():
     assert not WarmUp(MAX_CONFUSION + 1, cross_entropy=True, fade="confusion").needs_confusion
 
 
-def test_a_checkpoint_has_the_numbers_exactly():
-    warm_up, other = WarmUp(20), WarmUp(20)
-    warm_up.recall, warm_up.concentration = 1 / 3, 0.1
-    other.load_state_dict(warm_up.state_dict())
-    assert (other.recall, other.concentration) == (1 / 3, 0.1)
+@pytest.mark.parametrize(
+    ("rise", "epoch", "wanted"), [(None, 1, 0.8), ((0.0, 0.5), 1, 0.16), ((0.2, 0.5), 1, 0.0), ((0.2, 0.5), 9, 0.8)]
+)
+def test_other_rises_do_not_look_at_the_recall(rise, epoch, wanted):
+    assert WarmUp(4, gamma=0.8, gamma_rise=rise).gamma(epoch, 10) == pytest.approx(wanted)
+    assert WarmUp(2, gamma=0.8, gamma_rise="agreement").gamma(epoch, 10) == 0.8  # NL of two classes is cross-entropy
+
+
+@pytest.mark.parametrize(
+    ("fade", "others", "epoch", "left"),
+    [
+        (0.5, 6, 1, 0.8),  # in a line, whatever the recall
+        (0.5, 6, 4, 0.2),
+        (0.5, 6, 5, 0.0),
+        ("confusion", 1, 1, 0.0),  # all mistakes of a class are the same: by recall, which is above a half
+        ("confusion", 5, 1, 0.0),  # a fifth of them
+        ("confusion", 6, 1, 0.8),  # spread: in a line
+        ("confusion", 6, 4, 0.2),
+        ("agreement", 6, 1, 0.0),
+    ],
+)
+def test_cross_entropy_fades_slowly_if_mistakes_are_spread(fade, others, epoch, left):
+    """Eight right samples of each of 40 classes, and one for each of `others` classes that it is mistaken for."""
+    warm_up = WarmUp(40, cross_entropy=True, fade=fade, end=0.7)
+    confusion = 8 * torch.eye(40)
+    for shift in range(1, others + 1):
+        confusion += torch.eye(40).roll(shift, 1)
+    warm_up.observe(EpochTotals(confusion.sum(1), confusion.sum(0), confusion.diagonal(), confusion))
+    assert warm_up.concentration == pytest.approx(1 / others)
+    assert warm_up.cross_entropy_weight(epoch, 10) == pytest.approx(0.75 * left)
+    assert warm_up.cross_entropy_weight(7, 10) == 0

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.helpers.steps import batch_of, shares
+from tests.helpers.steps import batch_of
 from torch import nn
 
 from jnpl.methods.base import Task
@@ -66,15 +66,3 @@ def test_the_warm_up_is_co_teaching():
     early = method(warm_up=6)
     assert early.step(batch()).loss.item() == method(CoTeaching).step(batch()).loss.item()
     assert method(warm_up=None).step(batch()).loss.item() == method(warm_up=1).step(batch()).loss.item()
-
-
-def test_the_selection_is_of_the_whole_batch_over_processes():
-    whole = method(warm_up=2)
-    wanted = whole.step(batch()).loss.item()
-    losses = [[ce(row, y) for row, y in zip(rows, LABELS.tolist(), strict=True)] for rows in (FIRST, SECOND)]
-    everyone = torch.tensor([*losses, [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]]).T
-    total = 0.0
-    for part, share in shares(batch(), 4):
-        whole.gather_over_processes = lambda _batch, _rows: (torch.arange(6), everyone)
-        total += whole.step(part).loss.item() * share
-    assert total == pytest.approx(wanted, rel=1e-6)

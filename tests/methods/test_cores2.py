@@ -62,7 +62,3 @@ def test_a_batch_without_kept_samples_has_no_gradient():
     loss.backward()
     assert loss.item() == 0
     assert inputs.grad.eq(0).all()
-
-
-def test_extreme_logits_are_finite():
-    assert method(60).step(batch([[1e4, 0.0, 0.0], [0.0, 1e4, 0.0], [-1e4, 0.0, 0.0], [0.0, 0.0, 0.0]])).loss.isfinite()

@@ -51,13 +51,6 @@ def test_the_gradient_of_the_regularisation_lowers_the_loss_of_the_target_class(
     torch.testing.assert_close(logits.grad, wanted.detach())
 
 
-def test_extreme_logits_are_finite():
-    method = elr()
-    output = method.step(batch(torch.tensor([[1e4, 0.0, 0.0], [-1e4, 1e4, 0.0], [0.0, 0.0, 0.0]])))
-    assert output.loss.isfinite()
-    assert ((output.quality >= 0) & (output.quality <= 1)).all()
-
-
 def test_only_the_targets_of_the_batch_move():
     method = elr()
     method.step(batch(torch.tensor(LOGITS[:1]), index=[2]))

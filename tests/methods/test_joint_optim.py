@@ -2,10 +2,9 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
-from tests.helpers.steps import CLASSES, FakeTrainingSet, expect_finite, linear, make, noise_batch, shares
+from tests.helpers.steps import CLASSES, FakeTrainingSet, linear, make, noise_batch
 
 from jnpl.internal.errors import InputError
 from jnpl.methods.joint_optim import JointOptim
@@ -127,24 +126,6 @@ def test_quality_is_the_soft_label_once_there_is_one():
     assert not quality.requires_grad
 
 
-def test_shared_by_processes_value_and_gradient_are_the_same():
-    method, whole = a_method(alpha=1.5), a_batch()
-    begin(method, 0, 10, None)
-    wanted = method(whole)
-    wanted.loss.backward()
-    gradient = method.model.weight.grad.clone()
-    method.zero_grad()
-    everyone = wanted.logits.detach().log_softmax(1)
-    method.gather_over_processes = lambda batch, rows: (whole.index, everyone)
-    total = 0.0
-    for part, share in shares(whole, 4):
-        loss = method(part).loss * share
-        loss.backward()
-        total += loss.item()
-    assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
-    np.testing.assert_allclose(method.model.weight.grad.numpy(), gradient.numpy(), rtol=1e-4, atol=1e-6)
-
-
 def test_the_prior_pulls_a_collapsed_network_back_even_where_p_underflows():
     method, batch = a_method(beta=0.0), a_batch(2)
     begin(method, 0, 10, None)
@@ -156,17 +137,3 @@ def test_the_prior_pulls_a_collapsed_network_back_even_where_p_underflows():
     assert method.model.bias.grad[2:].tolist() == pytest.approx(
         [-0.25, -0.25], rel=1e-4
     )  # -alpha pi_k, though p_k is zero in float32
-
-
-def test_extreme_logits():
-    method, batch = a_method(), a_batch(2)
-    begin(method, 0, 10, None)
-    method.model.weight.data *= 1e4
-    expect_finite(method, batch)
-
-
-def test_soft_labels_are_part_of_a_checkpoint():
-    method, other = a_method(update_from=0), a_method(update_from=0)
-    begin(method, 1, 10, a_history())
-    other.load_state_dict(method.state_dict())
-    assert other.soft_labels.equal(a_history())

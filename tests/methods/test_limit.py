@@ -5,7 +5,6 @@ import torch
 from tests.helpers.steps import (
     CLASSES,
     cross_entropies,
-    expect_finite,
     linear,
     make,
     noise_batch,
@@ -200,22 +199,3 @@ def test_after_init_q_is_kept():
 
 
 # --- Edges -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("settings", [{}, {"kind": "L", "beta": 100.0}, {"init_q": True}])
-@pytest.mark.parametrize(("build", "scale"), [(linear, 0.0), (linear, 1e4), (normed, 1.0)])
-def test_no_nan_for_two_samples_and_extreme_logits(settings, build, scale):
-    output = expect_finite(a_method(build, **settings), a_batch(2, scale=scale), unused=True)
-    assert output.quality is not None
-
-
-def test_images():
-    method = a_method(lambda _: nn.Sequential(nn.Flatten(), nn.Linear(3 * 4 * 4, CLASSES)))
-    batch = a_batch(4)._replace(inputs=torch.randn(4, 3, 4, 4, generator=torch.Generator().manual_seed(0)))
-    assert method(batch).loss.isfinite()
-
-
-def test_both_networks_survive_a_checkpoint():
-    method, other, batch = a_method(), a_method(lambda number: linear(number + 5)), a_batch()
-    other.load_state_dict(method.state_dict())
-    assert other(batch).loss.item() == method(batch).loss.item()

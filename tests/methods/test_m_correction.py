@@ -12,7 +12,6 @@ from tests.helpers.steps import (
     affine,
     again,
     batch_of,
-    expect_finite,
     linear,
     make,
     normed,
@@ -266,40 +265,9 @@ def test_suspicion_of_the_step_uses_the_mixture_of_the_epoch():
     assert early(a_batch()).quality.tolist() == [0.5] * 6
 
 
-def test_state_survives_a_checkpoint():
-    method = a_method(samples=200, epoch=3)
-    method.begin_epoch(FakeTrainingSet(two_groups()))
-    other = a_method(lambda number: linear(number + 1), samples=200, epoch=3)
-    other.load_state_dict(method.state_dict())
-    assert other.suspicion.equal(method.suspicion)
-    assert other.bounds.equal(method.bounds)
-    assert other.table.equal(method.table)
-    assert set(method.state_dict()) == {"model.weight", "model.bias", "suspicion", "bounds", "table"}
-    batch = a_batch()
-    assert other(again(batch)).loss.item() == method(again(batch)).loss.item()
-
-
 # --- Edges -----------------------------------------------------------------------------------------------------------
 
 PHASES = [("M-DYR-H", 0), ("M-DYR-H", 105), ("MD-DYR-SH", 105), ("MD-DYR-SH", 110), ("MD-DYR-SH", 299)]
-
-
-@pytest.mark.parametrize(("variant", "epoch"), PHASES)
-@pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
-@pytest.mark.parametrize("suspicion", [1e-4, 0.5, 1 - 1e-4])
-def test_no_nan_for_two_samples_and_extreme_logits(variant, epoch, scale, suspicion):
-    method, batch = a_method(normed if scale == 1 else linear, epoch=epoch, variant=variant), a_batch(2, scale=scale)
-    method.suspicion.fill_(suspicion)
-    assert expect_finite(method, batch).quality is not None
-
-
-@pytest.mark.parametrize(("variant", "epoch"), PHASES)
-def test_images(variant, epoch):
-    method = a_method(
-        lambda _: nn.Sequential(nn.Flatten(), nn.Linear(3 * 4 * 4, CLASSES)), epoch=epoch, variant=variant
-    )
-    batch = a_batch(4)._replace(inputs=torch.randn(4, 3, 4, 4, generator=torch.Generator().manual_seed(0)))
-    assert method(batch).loss.isfinite()
 
 
 def test_the_balance_is_the_whole_batchs_where_processes_share_it():

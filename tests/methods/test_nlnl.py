@@ -8,12 +8,10 @@ from tests.helpers.steps import (
     CLASSES,
     FakeTrainingSet,
     again,
-    expect_finite,
     linear,
     make,
     noise_batch,
     probabilities,
-    shares,
 )
 
 from jnpl import complement
@@ -129,38 +127,6 @@ def test_exhaustive_is_the_sum_over_all_others():
         -math.log(1 - p[k]) for p, y in zip(probs, batch.labels.tolist(), strict=True) for k in range(CLASSES) if k != y
     )
     assert method(batch).loss.item() == pytest.approx(wanted / 12, rel=1e-5)
-
-
-@pytest.mark.parametrize("stage", [0, 1, 2])
-def test_shared_by_processes_it_is_the_same(stage):
-    method, whole = a_method(), a_batch()
-    begin(method, stage, torch.linspace(0, 1, 12).flip(0))
-    wanted = method(whole).loss.item()
-    sums = []
-    method.global_batch_size = lambda batch: 12
-    method.sum_over_processes = lambda tensor: sums.append(tensor) or tensor
-    for part, _ in shares(whole, 7):
-        method(part)
-    method.sum_over_processes = lambda tensor: sum(sums)
-    total = sum(method(part).loss.item() * share for part, share in shares(whole, 7))
-    assert total == pytest.approx(wanted, rel=1e-5)
-
-
-@pytest.mark.parametrize("clamp", ["none", "nlnl"])
-@pytest.mark.parametrize("stage", [0, 1, 2])
-def test_extreme_logits(stage, clamp):
-    method, batch = a_method(clamp=clamp), a_batch(2)
-    method.model.weight.data *= 1e4
-    begin(method, stage, torch.ones(12))
-    expect_finite(method, batch)
-
-
-def test_selection_is_part_of_a_checkpoint():
-    method, other = a_method(), a_method()
-    begin(method, 2, torch.linspace(0, 1, 12))
-    other.load_state_dict(method.state_dict())
-    assert other.keep.equal(method.keep)
-    assert not other.keep.all()
 
 
 def test_settings():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.helpers.steps import CLASSES, batch_of, cross_entropies, expect_finite, linear, make, shares, softmax
+from tests.helpers.steps import CLASSES, batch_of, cross_entropies, linear, make, softmax
 
 from jnpl.methods.pencil import PENCIL
 
@@ -135,40 +135,3 @@ def test_label_lr_over_the_stage():
         steps.append(method.label_lr())
     assert steps == [3000, 3000, 500, 500]
     assert a_method().label_lr() == 600
-
-
-def test_shared_by_processes_labels_and_loss_are_the_same():
-    whole, alone, shared = a_batch(), a_method(), a_method()
-    wanted = alone(whole).loss.item()
-    total = 0.0
-    shared.sum_over_processes = lambda _: torch.tensor(7.0)  # samples of both
-    for part, share in shares(whole, 4):
-        total += shared(part).loss.item() * share
-    assert total == pytest.approx(wanted, rel=1e-5)
-    np.testing.assert_allclose(shared.y_tilde.numpy(), alone.y_tilde.numpy(), rtol=1e-5)
-
-
-def test_rows_of_other_processes_are_written_too():
-    method, batch = a_method(), a_batch(2)
-    method.gather_over_processes = lambda batch, rows: (torch.tensor([7, 2, 6]), torch.cat([rows, rows.new_ones(1, 4)]))
-    method(batch)
-    assert method.y_tilde[6].tolist() == [1, 1, 1, 1]
-
-
-@pytest.mark.parametrize("stage", [0, 1, 2])
-@pytest.mark.parametrize("double_softmax", [True, False])
-def test_extreme_logits_and_labels(stage, double_softmax):
-    method, batch = a_method(stage, double_softmax=double_softmax), a_batch(2)
-    method.model.weight.data *= 1e4
-    method.y_tilde.mul_(100)
-    for _ in range(3):
-        expect_finite(method, batch)
-        assert method.y_tilde.isfinite().all()
-
-
-def test_labels_are_part_of_a_checkpoint():
-    method, other = a_method(), a_method()
-    method(a_batch())
-    other.load_state_dict(method.state_dict())
-    assert other.y_tilde.equal(method.y_tilde)
-    assert not other.y_tilde.equal(10 * torch.eye(CLASSES)[LABELS])

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 from jnpl.methods.refinement import Refinement
 
@@ -55,11 +54,3 @@ def test_the_loss_is_cross_entropy_with_the_targets_of_the_batch(prepared):
     assert refinement.loss(logits, index, weights).item() == pytest.approx((weights * by_hand).mean().item(), rel=1e-6)
     half = refinement.loss(logits.half(), index, None)
     assert half.dtype == torch.float32
-
-
-def test_targets_are_part_of_a_checkpoint(prepared):
-    refinement, wanted = prepared
-    again = Refinement(36, CLASSES)
-    again.load_state_dict(refinement.state_dict())
-    torch.testing.assert_close(again.targets, wanted)
-    assert not list(nn.Module.parameters(again))

@@ -67,12 +67,3 @@ def test_settings_out_of_bounds_are_refused(name, setting, value):
 def test_nlnl_counts_complements_only_where_it_samples_them():
     with pytest.raises(ValidationError):
         METHODS["nlnl"].Settings(num_complements=2, complements="exhaustive")
-
-
-@pytest.mark.parametrize("name", ["elr-plus", "mlnt"])
-def test_a_state_has_the_number_of_steps(name):
-    task = Task(linear, torch.arange(8) % CLASSES, CLASSES)
-    method, other = (registry.make(task, registry.settings_class(name)()) for _ in range(2))
-    method.steps.number = 17
-    other.load_state_dict(method.state_dict())
-    assert other.steps.number == 17

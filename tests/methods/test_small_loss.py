@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from tests.helpers.steps import expect_finite, noise_batch, normed, shares
+from tests.helpers.steps import noise_batch, normed
 
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
@@ -94,38 +94,3 @@ def test_settings(method):
     with pytest.raises(ValidationError):
         method.Settings(noise_rate=0.2, ramp_epochs=0)
     assert (method.networks, method.needs) == ("2", "noise rate")
-
-
-@BOTH
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-@pytest.mark.parametrize("size", [2, 3, 12])
-def test_small_batches_and_extreme_inputs(method, size, scale):
-    made = method(a_task(), method.Settings(noise_rate=0.9)).eval()  # batch norm would tame the inputs in training
-    made.epoch = 50
-    output = expect_finite(made, a_batch(size, scale))
-    assert output.logits.isfinite().all()
-    assert not output.logits.requires_grad
-    assert not output.quality.requires_grad
-    assert output.quality.shape == (size,)
-    assert output.scalars["kept"].item() == pytest.approx(max(size // 10, 1) / size)
-
-
-@BOTH
-def test_the_choice_is_that_of_the_whole_batch_where_processes_share_it(method):
-    whole = a_batch(11)
-    made = method(a_task(), method.Settings(noise_rate=0.4)).eval()
-    made.epoch = 50
-    gathered = []
-    made.gather_over_processes = lambda batch, rows: (gathered.append(rows), (batch.index, rows))[1]
-    wanted = made(whole)
-    total, qualities = 0.0, []
-    made.sum_over_processes = lambda _: torch.tensor(11.0)  # samples of both
-    for part, share in shares(whole, 6):
-        answers = iter(gathered[:2])
-        made.gather_over_processes = lambda batch, rows, answers=answers: (whole.index, next(answers))
-        output = made(part)
-        total += output.loss.item() * share
-        qualities += output.quality.tolist()
-    assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
-    assert qualities == pytest.approx(wanted.quality.tolist(), rel=1e-5)
-    assert all(rows.shape == (11, 1) and not rows.requires_grad for rows in gathered)

@@ -109,9 +109,3 @@ def test_plans_that_do_not_suit_u_and_v_are_refused(changed, message):
     method = with_parts(SOP)
     with pytest.raises(InputError, match=message):
         make_optimizer(method, Training(epochs=1, lr=0.1, **changed), method.parameter_groups())
-
-
-def test_extreme_logits_are_finite():
-    output = with_parts(SOP).step(batch_of(torch.tensor([[1e4, 0.0, -1e4], [-1e4, 1e4, 0.0]]), LABELS))
-    output.loss.backward()
-    assert output.loss.isfinite()

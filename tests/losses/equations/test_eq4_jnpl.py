@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.helpers.arithmetic import softmax
 
-from jnpl.losses import Draws, JNPLLoss, NLPlusLoss, PLPlusLoss
+from jnpl.losses import JNPLLoss, NLPlusLoss, PLPlusLoss
 
 
 def jnpl_by_hand(rows, labels, complements, uniforms, pl_weight, n, weights=None):
@@ -41,16 +41,20 @@ def batch(num_classes, size=32, seed=0):
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 10, 100])
-@pytest.mark.parametrize(("pl_weight", "n"), [(0.01, 3), (1.0, 0), (5.0, -1)])
-def test_loss_and_gradient_by_hand(num_classes, pl_weight, n):
+@pytest.mark.parametrize(
+    ("pl_weight", "n", "weighted"),
+    [(0.01, 3, False), (1.0, 0, False), (5.0, -1, False), (0.0, 3, False), (0.7, 3, True)],
+)
+def test_loss_and_gradient_by_hand(num_classes, pl_weight, n, weighted):
+    """Class weights act on NL+ alone, and stay out of the denominator."""
     logits, labels, g = batch(num_classes)
     with torch.no_grad():
         logits[::4] *= 4  # sure rows, so that PL+ selects some
-    criterion = JNPLLoss(num_classes, pl_weight=pl_weight, n=n)
+    weights = [0.5 * (k % 4) for k in range(num_classes)] if weighted else None
+    criterion = JNPLLoss(num_classes, pl_weight=pl_weight, n=n, class_weight=weights or "none")
     draws = criterion.draw(labels, g)
-    expected, grads, selected = jnpl_by_hand(
-        logits.tolist(), labels.tolist(), draws.complements.tolist(), draws.uniforms.tolist(), pl_weight, n
-    )
+    rows = (each.tolist() for each in (logits, labels, *draws))
+    expected, grads, selected = jnpl_by_hand(*rows, pl_weight, n, weights)
     assert 0 < selected < len(labels)
     loss = criterion(logits, labels, draws=draws)
     loss.backward()
@@ -91,34 +95,6 @@ def test_terms_add_up_and_each_is_its_own_criterion():
     assert criterion(logits, labels, draws=draws).item() == pytest.approx(expected, rel=1e-14)
 
 
-def test_pl_weight_zero_is_nl_plus_alone():
-    logits, labels, g = batch(10)
-    criterion = JNPLLoss(10, pl_weight=0.0)
-    draws = criterion.draw(labels, g)
-    expected, grads, _ = jnpl_by_hand(
-        logits.tolist(), labels.tolist(), draws.complements.tolist(), draws.uniforms.tolist(), 0.0, 3
-    )
-    loss = criterion(logits, labels, draws=draws)
-    loss.backward()
-    assert loss.item() == pytest.approx(expected, rel=1e-12)
-    torch.testing.assert_close(logits.grad, torch.tensor(grads, dtype=torch.float64), rtol=1e-10, atol=1e-14)
-
-
-def test_class_weights_act_on_nl_plus_alone_and_stay_out_of_the_denominator():
-    logits, labels, g = batch(4)
-    weights = [0.5, 2.0, 0.0, 1.25]
-    criterion = JNPLLoss(4, pl_weight=0.7, class_weight=weights)
-    draws = criterion.draw(labels, g)
-    expected, grads, selected = jnpl_by_hand(
-        logits.tolist(), labels.tolist(), draws.complements.tolist(), draws.uniforms.tolist(), 0.7, 3, weights
-    )
-    assert selected > 0
-    loss = criterion(logits, labels, draws=draws)
-    loss.backward()
-    assert loss.item() == pytest.approx(expected, rel=1e-12)
-    torch.testing.assert_close(logits.grad, torch.tensor(grads, dtype=torch.float64), rtol=1e-10, atol=1e-14)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 def test_extreme_logits_stay_finite(dtype):
     g = torch.Generator().manual_seed(0)
@@ -131,9 +107,3 @@ def test_extreme_logits_stay_finite(dtype):
     # Per sample at most 1 / B from one complement and 1 / |S| from PL+.
     assert logits.grad.abs().max() <= 1
     assert logits.grad.isfinite().all()
-
-
-def test_draws_are_a_plain_tuple():
-    complements, uniforms = Draws(None, torch.zeros(3))
-    assert complements is None
-    assert uniforms.shape == (3,)
