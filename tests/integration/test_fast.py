@@ -24,7 +24,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.source import InMemory
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging import Findings
-from jnpl.losses.collapse_guard import has_collapsed
+from jnpl.losses.short_training import has_collapsed
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe

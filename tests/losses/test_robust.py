@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from jnpl import losses
 from jnpl.losses import RobustLoss, functional, robust
-from jnpl.losses.warm_up import recall_above_chance
+from jnpl.losses.short_training import recall_above_chance
 
 
 def logits_and_labels(batch=32, classes=5, seed=0, scale=2.0, dtype=torch.float32):

@@ -61,16 +61,6 @@ def test_a_step_in_plain_arithmetic():
     assert output.loss.item() == pytest.approx(nl_plus + 0.5 * pl_plus, rel=1e-5)
 
 
-def test_the_start_is_nl_alone():
-    batch, method = a_batch(), made(at=(1, 10), pl_weight=0.5)
-    nl, _, _ = by_hand(method, batch, [0.25] * CLASSES, gamma=0.0)
-    assert method(batch).loss.item() == pytest.approx(nl, rel=1e-5)
-    method.epoch = 2  # a fifth of the epochs
-    method.begin_epoch(None)
-    assert method.loss.negative.gamma == 1
-    assert not method.nl_alone
-
-
 def test_the_gradient_of_pl_plus_is_that_of_the_paper():
     """-(1 - p^16) on the logit of y-hat, lambda / B of it, and only for the selected; the mean is a constant."""
     batch = a_batch()
@@ -156,18 +146,6 @@ def test_split_over_processes_it_is_the_same():
         total += each(part).loss.item() * share
         torch.testing.assert_close(each.mean, mean)
     assert total == pytest.approx(wanted, rel=1e-5)
-
-
-def test_a_checkpoint_holds_all_that_a_step_depends_on():
-    method = made(pl_weight=0.5)
-    method(a_batch(seed=1))
-    predict_only(method, [0])
-    method.begin_epoch(None)  # NL alone
-    method(a_batch(seed=2))
-    other = made(pl_weight=0.5)
-    other.load_state_dict(method.state_dict())
-    assert other.nl_alone
-    assert other(a_batch()).loss.equal(method(a_batch()).loss)
 
 
 @pytest.mark.parametrize("data", ["cifar10", "cifar100"])

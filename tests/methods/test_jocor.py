@@ -7,7 +7,6 @@ import torch
 from pydantic import ValidationError
 from tests.helpers.steps import CLASSES, linear, make, noise_batch, softmax
 
-from jnpl.methods.base import Task
 from jnpl.methods.jocor import JoCoR, joint_loss, symmetric_kl
 
 SIZE = 10
@@ -91,13 +90,6 @@ def test_the_default_weight_is_the_papers_and_not_the_command_lines():
     assert JoCoR.Settings(noise_rate=0.2).agreement == 0.9
     with pytest.raises(ValidationError):
         JoCoR.Settings(noise_rate=0.2, agreement=1.1)
-
-
-def test_asymmetric_noise_is_not_halved():
-    """The authors' script takes half the nominal rate for asymmetric noise on every data set: here the rate is real."""
-    task = Task(build=build, labels=LABELS, num_classes=CLASSES, noise_rate=0.4)
-    method = JoCoR(task, JoCoR.Settings(noise_rate="oracle"))
-    assert method.noise_rate == 0.4
 
 
 def test_both_networks_learn_from_the_same_samples():

@@ -15,7 +15,7 @@ from tests.helpers.steps import (
 from torch import nn
 
 from jnpl.methods.base import Stage
-from jnpl.methods.limit import LIMIT, predicted_gradient, squared_error
+from jnpl.methods.limit import LIMIT, predicted_gradient
 
 
 def a_method(build=linear, **settings):
@@ -143,11 +143,6 @@ def test_the_authors_sum_is_over_the_whole_batch_where_processes_share_it():
         assert torch.allclose(ours, theirs, atol=1e-5)
 
 
-def test_squared_error_in_plain_arithmetic():
-    got = squared_error(torch.tensor([[0.7, 0.2, 0.1]]).log(), torch.tensor([1]))
-    assert got.tolist() == pytest.approx([0.7**2 + 0.8**2 + 0.1**2], rel=1e-5)
-
-
 def test_the_score_is_qs_and_the_logits_the_classifiers():
     method, batch = a_method(), a_batch()
     _, s = both(method, batch)
@@ -160,12 +155,6 @@ def test_the_score_is_qs_and_the_logits_the_classifiers():
 
 
 # --- Stages ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_networks_start_from_weights_of_their_own():
-    method = a_method()
-    assert method.model.weight.equal(linear(0).weight)
-    assert method.q.weight.equal(linear(1).weight)
 
 
 def test_stages():

@@ -265,11 +265,6 @@ def test_suspicion_of_the_step_uses_the_mixture_of_the_epoch():
     assert early(a_batch()).quality.tolist() == [0.5] * 6
 
 
-# --- Edges -----------------------------------------------------------------------------------------------------------
-
-PHASES = [("M-DYR-H", 0), ("M-DYR-H", 105), ("MD-DYR-SH", 105), ("MD-DYR-SH", 110), ("MD-DYR-SH", 299)]
-
-
 def test_the_balance_is_the_whole_batchs_where_processes_share_it():
     """Value: that of the whole; gradients of the shares, weighed as the loop does, add up to that of the whole."""
     method = a_method()

@@ -11,7 +11,7 @@ from torch import nn
 
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
-from jnpl.methods.metacleaner import MetaCleaner, side_by_side, softmax_in_subsets, subsets_of
+from jnpl.methods.metacleaner import MetaCleaner, side_by_side, subsets_of
 
 CLASSES, WIDTH = 4, 3
 RUNS = [2, 2, 2, 2, 2, 0, 0, 0, 3, 2, 2, 2, 2, 2, 2, 2, 1]  # 5 | 3 | 1 | 5 + 2 | 1 with subsets of 5
@@ -127,22 +127,6 @@ def test_equal_features_have_equal_weights_and_are_neutral():
     assert method(batch).quality.tolist() == pytest.approx([0.5] * 5)
 
 
-def test_relative_weights_do_not_depend_on_the_order():
-    method, batch = a_method(), a_batch([1] * 5)
-    order = torch.tensor([3, 1, 4, 0, 2])
-    shuffled = batch._replace(inputs=batch.inputs[order])
-    assert method(shuffled).quality.tolist() == pytest.approx(method(batch).quality[order].tolist(), rel=1e-4)
-
-
-@pytest.mark.parametrize("scorer", ["relative", "joint"])
-def test_all_parts_learn(scorer):
-    method = a_method(scorer=scorer)
-    method(a_batch()).loss.backward()
-    assert all(weight.grad is not None for weight in method.parameters())
-    assert method.scorer[0].weight.grad.abs().sum() > 0
-    assert method.model[0].weight.grad.abs().sum() > 0
-
-
 def test_the_gradient_is_the_slope_of_the_loss():
     """The softmax's shift and the padding are no part of it."""
     for scorer in ("relative", "joint"):
@@ -187,14 +171,6 @@ def test_means_are_over_the_subsets_of_the_whole_batch():
     assert total > 0
 
 
-def test_weights_sum_to_one_whatever_the_scores():
-    subsets = subsets_of(torch.tensor(RUNS), 5)
-    scores = torch.randn(len(RUNS), generator=torch.Generator().manual_seed(0)) * 1e4
-    alpha = softmax_in_subsets(scores, subsets)
-    for rows in pieces(RUNS, 5):
-        assert alpha[rows].sum().item() == pytest.approx(1)
-
-
 def test_first_weights_come_from_the_network_and_leave_the_global_state():
     torch.manual_seed(5)
     state = torch.get_rng_state()
@@ -209,13 +185,6 @@ def test_first_weights_come_from_the_network_and_leave_the_global_state():
     made = network(2)
     other = MetaCleaner(task, MetaCleaner.Settings())
     assert not first.scorer[0].weight.equal(other.scorer[0].weight)
-
-
-def test_the_classifier_is_the_network_alone():
-    method = a_method().eval()
-    inputs = a_batch().inputs
-    assert method.predict(inputs).equal(method.model(inputs))
-    assert method.classifier is method.model
 
 
 def test_what_cannot_be_set():

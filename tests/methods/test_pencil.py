@@ -47,11 +47,6 @@ def by_difference(logits, rows, labels, alpha, beta, double_softmax, step=1e-5):
     return gradient
 
 
-def test_three_stages_of_one_network():
-    assert [stage.name for stage in PENCIL.stages] == ["ce", "labels", "classify"]
-    assert not any(stage.fresh for stage in PENCIL.stages)
-
-
 def test_first_stage_is_cross_entropy_and_leaves_the_labels():
     method, batch = a_method(stage=0), a_batch()
     output = method(batch)

@@ -84,14 +84,3 @@ def test_it_is_the_default_on_embeddings():
         InputError, match=r"no setting 'method.pl_weight'; .*method.refine \(a setting of jnpl, jnpl-stable\)"
     ):
         load_recipe("fast-embeddings", {"method.pl_weight": 0.01})
-
-
-def test_the_second_stage_learns_soft_targets():
-    method = made()
-    method.refinement.targets.copy_(torch.rand(36, CLASSES))
-    method.stage = 1
-    output = method(a_batch())
-    log_p = method.model(a_batch().inputs).log_softmax(1)
-    wanted = -(method.refinement.targets * log_p).sum(1).mean().item()
-    assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
-    assert output.scalars == {}

@@ -3,20 +3,11 @@
 import math
 
 import pytest
-import torch
 from pydantic import ValidationError
-from tests.helpers.steps import CLASSES, linear
 
 from jnpl.internal.errors import InputError
 from jnpl.methods import registry
-from jnpl.methods.base import Task
-from jnpl.methods.plain import CE
 from jnpl.methods.registry import METHODS
-
-
-def test_a_method_is_made_from_its_settings():
-    task = Task(linear, torch.arange(8) % CLASSES, CLASSES)
-    assert isinstance(registry.make(task, CE.Settings()), CE)
 
 
 def test_an_unknown_name_is_told_the_names_there_are():

@@ -5,7 +5,7 @@ import torch
 from tests.helpers.steps import linear, normed
 from torch import nn
 
-from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.losses.short_training import EpochCounts
 from jnpl.methods.base import Method
 from jnpl.recipes.schema import Training
 from jnpl.training.learner import AveragedWeights, make_optimizer

@@ -17,7 +17,7 @@ from jnpl.internal.errors import InputError
 from jnpl.judging.trees import tree_predictions
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import even_weights
-from jnpl.losses.warm_up import WarmUp, cross_entropy_share
+from jnpl.losses.short_training import WarmUp, cross_entropy_share
 from jnpl.models.head_matrix import HeadMatrix
 from jnpl.models.small import linear
 from jnpl.recipes.load import EMBEDDINGS, load_recipe

@@ -5,8 +5,8 @@
 - `robust`: `RobustLoss`, a drop-in for cross-entropy that turns into NL+ and PL+, and its formulas.
 - `complement`: drawing complementary labels.
 - `class_balance`: weights of classes.
-- `epoch_counts`, `warm_up`, `collapse_guard`: our departures from the paper for short trainings: what the network
-  predicted in an epoch, the start with NL or cross-entropy, the guard against lost classes.
+- `short_training`: our departures from the paper for short trainings: what the network predicted in an epoch, the
+  start with NL or cross-entropy, the guard against lost classes.
 - `_negative`: numerical core of NL and NL+ (exact log(1 - p), gradients in closed form).
 - `argument_checks`: shapes, dtypes and ranges of arguments.
 """

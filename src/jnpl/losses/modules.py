@@ -1,7 +1,7 @@
 """Losses as `nn.Module`s: parameters, random draws and the mean over the batch; the terms are in `functional`."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -334,7 +334,19 @@ class JNPLLoss(nn.Module):
         return nl_plus + self.pl_weight * _mean_of_selected(pl_plus_sum, selected)
 
 
-class MAELoss(nn.Module):
+class _MeanOf(nn.Module):
+    """The mean over the batch of a function of `functional`, with some settings."""
+
+    def __init__(self, function: Callable[..., Tensor], **settings: float) -> None:
+        super().__init__()
+        self.function, self.settings = function, settings
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return self.function(logits, labels, **self.settings).mean()
+
+
+class MAELoss(_MeanOf):
     """The mean over the batch of `functional.mae`: `criterion(logits, labels)`, (B, C), (B,) -> ().
 
     Example:
@@ -342,12 +354,11 @@ class MAELoss(nn.Module):
         tensor(1.8000)
     """
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> ()."""
-        return JF.mae(logits, labels).mean()
+    def __init__(self) -> None:
+        super().__init__(JF.mae)
 
 
-class GCELoss(nn.Module):
+class GCELoss(_MeanOf):
     """The mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given: (B, C), (B,) -> ().
 
     Args:
@@ -360,17 +371,10 @@ class GCELoss(nn.Module):
     """
 
     def __init__(self, q: float = 0.7, k: float | None = None) -> None:
-        super().__init__()
-        self.q, self.k = q, k
-
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> ()."""
-        if self.k is None:
-            return JF.gce(logits, labels, self.q).mean()
-        return JF.gce_truncated(logits, labels, self.q, self.k).mean()
+        super().__init__(JF.gce, q=q) if k is None else super().__init__(JF.gce_truncated, q=q, k=k)
 
 
-class SCELoss(nn.Module):
+class SCELoss(_MeanOf):
     """The mean over the batch of `functional.sce`: (B, C), (B,) -> ().
 
     Args:
@@ -383,15 +387,10 @@ class SCELoss(nn.Module):
     """
 
     def __init__(self, alpha: float = 0.1, beta: float = 1.0) -> None:
-        super().__init__()
-        self.alpha, self.beta = alpha, beta
-
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> ()."""
-        return JF.sce(logits, labels, self.alpha, self.beta).mean()
+        super().__init__(JF.sce, alpha=alpha, beta=beta)
 
 
-class FocalLoss(nn.Module):
+class FocalLoss(_MeanOf):
     """The mean over the batch of `functional.focal`: (B, C), (B,) -> ().
 
     Args:
@@ -403,15 +402,10 @@ class FocalLoss(nn.Module):
     """
 
     def __init__(self, gamma: float = 0.5) -> None:
-        super().__init__()
-        self.gamma = gamma
-
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> ()."""
-        return JF.focal(logits, labels, self.gamma).mean()
+        super().__init__(JF.focal, gamma=gamma)
 
 
-class NCERCELoss(nn.Module):
+class NCERCELoss(_MeanOf):
     """The mean over the batch of `functional.nce_rce`: (B, C), (B,) -> ().
 
     Args:
@@ -424,15 +418,10 @@ class NCERCELoss(nn.Module):
     """
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
-        super().__init__()
-        self.alpha, self.beta = alpha, beta
-
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> ()."""
-        return JF.nce_rce(logits, labels, self.alpha, self.beta).mean()
+        super().__init__(JF.nce_rce, alpha=alpha, beta=beta)
 
 
-class NFLRCELoss(nn.Module):
+class NFLRCELoss(_MeanOf):
     """The mean over the batch of `functional.nfl_rce`: (B, C), (B,) -> ().
 
     Args:
@@ -446,12 +435,7 @@ class NFLRCELoss(nn.Module):
     """
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> None:
-        super().__init__()
-        self.alpha, self.beta, self.gamma = alpha, beta, gamma
-
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> ()."""
-        return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma).mean()
+        super().__init__(JF.nfl_rce, alpha=alpha, beta=beta, gamma=gamma)
 
 
 def _uniforms(batch: Tensor, generator: torch.Generator | None) -> Tensor:

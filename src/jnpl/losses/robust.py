@@ -29,8 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from jnpl.losses.argument_checks import check_labels, check_logits
-from jnpl.losses.collapse_guard import presence
-from jnpl.losses.warm_up import recall_above_chance
+from jnpl.losses.short_training import presence, recall_above_chance
 
 __all__ = ["RobustLoss"]
 

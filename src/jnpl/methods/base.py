@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from jnpl.data.loading.augment import View
 from jnpl.data.loading.batches import Batch
 from jnpl.internal.settings import MethodSettings
+from jnpl.losses.short_training import PlainState
 
 __all__ = [
     "Method",
@@ -233,20 +234,14 @@ class Method(nn.Module, ABC):
         return drawn[start : start + len(batch.labels)].to(batch.labels.device)
 
 
-class StepCount(nn.Module):
-    """The number of steps so far, as a plain number that a step can read, and as a buffer that checkpoints hold."""
+class StepCount(PlainState):
+    """The number of steps so far."""
+
+    state = ("number",)
 
     def __init__(self) -> None:
         super().__init__()
         self.number = 0
-
-    def get_extra_state(self) -> Tensor:
-        """Return what checkpoints hold."""
-        return torch.tensor(self.number)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Continue from a checkpoint."""
-        self.number = int(state)
 
 
 def frozen_copy(network: nn.Module) -> nn.Module:

@@ -1,7 +1,7 @@
 """JNPL with departures from the paper for short trainings: every one of them is a setting that is off by default.
 
-The paper trains for a thousand epochs. In thirty, from random weights, NL+ is slow (`jnpl.losses.warm_up`), PL+ can
-reinforce arbitrary early predictions (`pl_start`), and both can lose classes (`jnpl.losses.collapse_guard`).
+The paper trains for a thousand epochs. In thirty, from random weights, NL+ is slow, PL+ can reinforce arbitrary
+early predictions (`pl_start`), and both can lose classes (`jnpl.losses.short_training`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from pydantic import Field, model_validator
 
 from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
-from jnpl.losses.collapse_guard import CollapseGuard
-from jnpl.losses.epoch_counts import EpochCounts
-from jnpl.losses.warm_up import WarmUp
+from jnpl.losses.short_training import CollapseGuard, EpochCounts, WarmUp
 from jnpl.methods.base import StepOutput, Task, TrainingSetView
 from jnpl.methods.refinement import REFINE, Refinement
 from jnpl.methods.varied_jnpl import VariedJNPL

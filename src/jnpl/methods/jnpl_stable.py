@@ -7,11 +7,10 @@ from pydantic import Field
 from torch import Tensor
 
 from jnpl.data.loading.batches import Batch
-from jnpl.losses.collapse_guard import loses_classes
-from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.losses.short_training import EpochCounts, loses_classes
 from jnpl.methods.base import Task, TrainingSetView
 from jnpl.methods.jnpl import Terms
-from jnpl.methods.varied_jnpl import VariedJNPL
+from jnpl.methods.varied_jnpl import ClassWeight, VariedJNPL
 
 
 class JNPLStable(VariedJNPL):
@@ -27,11 +26,7 @@ class JNPLStable(VariedJNPL):
         """Settings of the paper, and of the changes."""
 
         name: str = "jnpl-stable"
-        class_weight: Literal["none", "nlnl", "mean"] = Field(
-            "nlnl",
-            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
-            "classes are very uneven",
-        )
+        class_weight: ClassWeight = "nlnl"
         pl_mean: Literal["selected", "batch"] = Field("batch", description="samples that PL+ is averaged over")
         nl_share: float = Field(0.2, ge=0, lt=1, description="share of the epochs, the first, with NL alone")
         nl_if_lost: bool = Field(
@@ -57,8 +52,11 @@ class JNPLStable(VariedJNPL):
         """Choose NL alone, or NL+ and PL+."""
         totals = self.counts.take(self.sum_over_processes)
         lost = self.settings.nl_if_lost and loses_classes(totals.predicted, totals.given)
-        self.nl_alone = lost or self.epoch < self.settings.nl_share * self.epochs
-        self.loss.negative.gamma = 0.0 if self.nl_alone else self.settings.gamma
+        self._use_nl_alone(alone=lost or self.epoch < self.settings.nl_share * self.epochs)
+
+    def _use_nl_alone(self, *, alone: bool) -> None:
+        self.nl_alone = alone
+        self.loss.negative.gamma = 0.0 if alone else self.settings.gamma
 
     def pl_weight(self) -> float:
         """Return lambda, or 0 for NL alone."""
@@ -82,9 +80,8 @@ class JNPLStable(VariedJNPL):
 
     def get_extra_state(self) -> Tensor:
         """Return what checkpoints hold besides the buffers."""
-        return torch.tensor([self.nl_alone, self.loss.negative.gamma], dtype=torch.float64)
+        return torch.tensor(self.nl_alone)
 
     def set_extra_state(self, state: Any) -> None:
         """Continue from a checkpoint."""
-        nl_alone, self.loss.negative.gamma = state.tolist()
-        self.nl_alone = bool(nl_alone)
+        self._use_nl_alone(alone=bool(state.view(-1)[0]))

@@ -5,20 +5,16 @@ sets measured (docs/results/pl-plus.md), and a second stage that learns soft tar
 first.
 """
 
-from typing import Literal
-
 from pydantic import Field
 from torch import Tensor
 
 from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
-from jnpl.losses.class_balance import class_weights, even_weights
-from jnpl.losses.epoch_counts import EpochCounts
-from jnpl.losses.modules import NLPlusLoss
-from jnpl.losses.warm_up import WarmUp
+from jnpl.losses.short_training import EpochCounts, WarmUp
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, gather_labels
 from jnpl.methods.extended_jnpl import CrossEntropyFade
 from jnpl.methods.refinement import REFINE, Refinement
+from jnpl.methods.varied_jnpl import ClassWeight, nl_plus_loss
 
 _TINY = 1e-30  # against the logarithm of 0
 
@@ -44,11 +40,7 @@ class RefinedNL(Method):
         )
         ce_fade: CrossEntropyFade = "agreement"
         ce_end: float = Field(0.5, ge=0, le=1, description="share of the epochs after which cross-entropy has ended")
-        class_weight: Literal["none", "nlnl", "mean"] = Field(
-            "mean",
-            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
-            "classes are very uneven",
-        )
+        class_weight: ClassWeight = "mean"
         refine: bool = Field(
             True,
             description="the stage `refine`: a new network learns the mean of the first one's predictions and their "
@@ -62,14 +54,7 @@ class RefinedNL(Method):
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
-        weigh = even_weights if settings.class_weight == "mean" else class_weights
-        balance = weigh(task.trusted_labels, task.num_classes, task.weights)
-        self.nl_plus = NLPlusLoss(
-            task.num_classes,
-            "exhaustive",
-            gamma=settings.gamma,
-            class_weight="none" if settings.class_weight == "none" else balance,
-        )
+        self.nl_plus = nl_plus_loss(task, settings.class_weight, "exhaustive", gamma=settings.gamma)
         self.warm_up = WarmUp(
             task.num_classes, cross_entropy=settings.ce_start, fade=settings.ce_fade, end=settings.ce_end
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -10,9 +10,26 @@ from torch import Tensor
 from jnpl.data.loading.batches import Batch
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import class_weights, even_weights
-from jnpl.losses.modules import NLPlusLoss
+from jnpl.losses.modules import Complements, NLPlusLoss
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
+
+_WEIGHTS = (
+    "nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where classes are very "
+    "uneven; both are departures"
+)
+ClassWeight = Annotated[Literal["none", "nlnl", "mean"], Field(description=_WEIGHTS)]
+
+
+def nl_plus_loss(
+    task: Task, class_weight: ClassWeight, complements: Complements, number: int | None = None, gamma: float = 1.0
+) -> NLPlusLoss:
+    """Return NL+ with the weights of classes that a setting names, from the labels to learn from."""
+    if class_weight == "none":
+        return NLPlusLoss(task.num_classes, complements, number, gamma)
+    weigh = even_weights if class_weight == "mean" else class_weights
+    weights = weigh(task.trusted_labels, task.num_classes, task.weights)
+    return NLPlusLoss(task.num_classes, complements, number, gamma, weights)
 
 
 class VariedJNPL(JNPL):
@@ -23,15 +40,11 @@ class VariedJNPL(JNPL):
     class Settings(JNPL.Settings):
         """Settings of the paper, and of the variations."""
 
-        complements: Literal["sampled", "exhaustive"] = Field(
+        complements: Complements = Field(
             "sampled", description="sampled: drawn anew in each step; exhaustive: all C - 1, a departure"
         )
         gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL; others than 0 and 1: departures")
-        class_weight: Literal["none", "nlnl", "mean"] = Field(
-            "none",
-            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
-            "classes are very uneven; both are departures",
-        )
+        class_weight: ClassWeight = "none"
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
         pl_mean: Literal["selected", "batch"] = Field(
             "selected", description="samples that PL+ is averaged over; batch: a departure"
@@ -47,15 +60,8 @@ class VariedJNPL(JNPL):
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task, settings)
-        weigh = even_weights if settings.class_weight == "mean" else class_weights
-        balance = weigh(task.trusted_labels, task.num_classes, task.weights)
-        self.loss = NLPlusLoss(
-            task.num_classes,
-            settings.complements,
-            settings.num_complements,
-            settings.gamma,
-            "none" if settings.class_weight == "none" else balance,
-        )
+        plan = settings.class_weight, settings.complements, settings.num_complements, settings.gamma
+        self.loss = nl_plus_loss(task, *plan)
 
     def nl_plus(self, logits: Tensor, labels: Tensor, batch: Batch) -> Tensor:
         """Return NL+ of the paper or, where a setting says so, another: (B, C), (B,) -> ()."""
