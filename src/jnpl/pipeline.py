@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jnpl.analysis.data_report import describe_data
+from jnpl.analysis.leaks import column_lines
 from jnpl.analysis.neighbours import short_vectors
 from jnpl.analysis.reference import Reference, copies_of
 from jnpl.data.loading.prepare import default_workers
@@ -559,6 +560,7 @@ def write_data(
         options, backbone = origin.options, data.embedded.backbone
         if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
             options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}
+        choices = [*choices, *column_lines(data.embedded)]
         reference = None if folder.has_tags else Reference.of(data.embedded, short=short)
         if reference is not None:
             with replacing(folder.reference_vectors) as draft:

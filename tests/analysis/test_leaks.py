@@ -55,12 +55,14 @@ def test_parts_and_excluded_columns():
     assert label_columns(open_source(frame, exclude=["code"])) == {}
 
 
-def test_a_user_is_told_before_the_training(caplog):
-    jnpl.find_label_issues(FRAME.assign(**{"code 2": LEAKS["a code"]}), "label", settings=["train.epochs=1"])
+def test_a_user_is_told_before_the_training_and_in_the_report(caplog, tmp_path):
+    frame = FRAME.assign(**{"code 2": LEAKS["a code"]})
+    jnpl.find_label_issues(frame, "label", settings=["train.epochs=1"], out=tmp_path / "run")
     line = (
         "column 'code 2' predicts the label in 100 % of the rows: if it tells it, leave it out with --exclude 'code 2'"
     )
     assert line in caplog.text
+    assert line in (tmp_path / "run" / "data.json").read_text()
 
 
 def texts(values):

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits, make_blobs, make_multilabel_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_predict
@@ -561,3 +562,40 @@ def test_frames_that_are_no_features():
         quick().fit(pd.DataFrame({"embedding": [[1.0, 2.0]] * len(y)}), y)
     with pytest.raises(InputError, match="a column split"):
         quick().fit(frame.assign(split=["train"] * 60 + ["test"] * 60), y)
+
+
+# Several tags per sample
+
+
+def test_indicator_matrices():
+    x, true = make_multilabel_classification(400, n_features=10, n_classes=4, random_state=0)
+    given = true * (np.random.default_rng(0).random(true.shape) > 0.15)
+    model = JNPLClassifier(random_state=0).fit(x, given)
+    assert model.findings_ == find_label_issues(x, given, multi_label=True)
+    np.testing.assert_array_equal(model.label_quality_, model.findings_.sample_quality)
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert (model.history_, model.n_iter_ > 0) == ([], True)
+    probs, predicted = model.predict_proba(x), model.predict(x)
+    assert predicted.dtype == np.int64
+    np.testing.assert_array_equal(predicted, probs >= np.array(model.findings_.thresholds, np.float32))
+    assert (predicted == true).mean() > (given == true).mean()
+    weights = np.where(np.arange(400) % 3 == 0, 0.0, 1.0)
+    part, less = (
+        JNPLClassifier(random_state=0).fit(x, given, sample_weight=weights),
+        JNPLClassifier(random_state=0).fit(x[weights > 0], given[weights > 0]),
+    )
+    assert np.isnan(part.label_quality_[weights == 0]).all()
+    assert same_network(part, less)
+
+
+def test_indicator_matrices_in_other_forms():
+    x, given = make_multilabel_classification(200, n_features=6, n_classes=3, random_state=0)
+    dense = quick(random_state=0).fit(x, given)
+    np.testing.assert_array_equal(quick().fit(x, csr_matrix(given)).predict(x), dense.predict(x))
+    frame = pd.DataFrame(x, columns=list("abcdef"))
+    model = quick().fit(frame, pd.DataFrame(given, columns=["cat", "dog", "eel"]))
+    assert model.classes_.tolist() == ["cat", "dog", "eel"]
+    assert model.findings_.tag_names == ("cat", "dog", "eel")
+    assert model.predict(frame).shape == (200, 3)
+    with pytest.raises(InputError, match="method has no meaning for several tags per sample"):
+        quick(method="ce").fit(x, given)

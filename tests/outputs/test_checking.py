@@ -43,6 +43,17 @@ def test_a_bad_batch_says_what_is_wrong(checked_run):
     assert set(batch.signals) == {"new-issues", "leaks", "unknown-classes", "shift"}
 
 
+def test_a_column_that_gives_the_label_away_is_a_leak(checked_run):
+    rows = (
+        frame(200, 0.0, 4)
+        .drop(columns="true")
+        .assign(a=lambda table: table["label"].map({"ant": 1.0, "bee": 2.0, "cow": 3.0}))
+    )
+    signal = checked(checked_run, rows).signals["leaks"]
+    assert signal.startswith("column 'a' predicts the label in 100 % of the rows")
+    assert "leaks" not in checked(checked_run, rows[:90]).signals  # few rows may agree by chance
+
+
 def test_a_handful_is_judged_by_the_noise_of_the_run(checked_run):
     rows = frame(20, 0.0, 3)
     rows.loc[3, "label"] = next(name for name in CLASSES if name != rows.loc[3, "true"])

@@ -47,9 +47,17 @@ def warn_of_leaks(source: Source) -> None:
     if source.test is not None and common >= _COMMON * len(source.test):
         shown = f"{common:,} of the {len(source.test):,} test samples ({source.test.name}) are training samples too"
         _LOG.warning("%s: the test accuracy is that of remembered labels", shown)
-    for name, share in label_columns(source).items():
-        option = f"if it tells it, leave it out with --exclude {shlex.quote(name)} (exclude)"
-        _LOG.warning("column %r predicts the label in %.3g %% of the rows: %s", name, 100 * share, option)
+    for line in column_lines(source):
+        _LOG.warning("%s", line)
+
+
+def column_lines(source: Source) -> list[str]:
+    """Return a line for each column that predicts the label."""
+    return [
+        f"column {name!r} predicts the label in {100 * share:.3g} % of the rows: if it tells it, leave it out with "
+        f"--exclude {shlex.quote(name)} (exclude)"
+        for name, share in label_columns(source).items()
+    ]
 
 
 def _share(cells: pd.Series[Any], labels: Labels) -> float:

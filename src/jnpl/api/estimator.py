@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, is_multilabel
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import nn
 
@@ -24,6 +24,7 @@ from jnpl.data.new_data import open_new
 from jnpl.data.source import InMemory, Inputs, Source
 from jnpl.data.sources.arrays import as_image_paths, as_inputs, as_listed, is_sparse, sparse_basis
 from jnpl.data.sources.encoding import lone_text
+from jnpl.data.tags import Tags, as_tags, checked_tags
 from jnpl.embedding.choice import AUTO, NONE
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
@@ -31,10 +32,10 @@ from jnpl.methods.registry import METHODS
 from jnpl.methods.two_networks import TwoNetworks
 from jnpl.models.build import Factory
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.pipeline import OpenedData, RunOptions, run
+from jnpl.pipeline import OpenedData, RunOptions, run, run_tags
 from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.training.reporting import Reporter
-from jnpl.training.run_results import RunResult, TrainedModel
+from jnpl.training.run_results import RunResult, TagRunResult, TrainedModel
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -50,8 +51,11 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     targets. X are vectors (N, F), also sparse, images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in
     0..1, a list of N texts or of paths of images, or a data frame, whose columns become features as in
     `find_label_issues`. Images and texts are embedded by a pretrained network first. Vectors are standardised; images
-    for a network that is trained from scratch are
-    normalised, cropped and flipped as the recipe says.
+    for a network that is trained from scratch are normalised, cropped and flipped as the recipe says.
+
+    y are labels (N,), or an indicator matrix (N, T) of 0 and 1 where samples may have several tags
+    (`find_label_issues(..., multi_label=True)`). `predict` then returns such a matrix, by a threshold for each tag, and
+    `predict_proba` the probability of each tag (N, T). There is no second part, and no recipe or network to choose.
 
     Args:
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast-embeddings` on images, texts and wide vectors,
@@ -74,10 +78,11 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         verbose: print a line an epoch on stderr.
 
     Attributes:
-        classes_: the classes, sorted.
-        findings_: `jnpl.Findings`; `id` is the row of X, and the table of a data frame keeps its index.
-        label_quality_: (N,), in 0..1 and LOWER for worse labels.
-        history_: what was logged, a line an epoch.
+        classes_: the classes, sorted; the numbers of the tags, or the names of a data frame's columns.
+        findings_: `jnpl.Findings`, of tags `TagFindings`; `id` is the row of X, and the table of a data frame keeps its
+            index.
+        label_quality_: (N,), in 0..1 and LOWER for worse labels, or sets of tags.
+        history_: what was logged, a line an epoch; empty for tags.
         n_iter_: number of epochs.
         module_: the trained network; on embeddings, the head.
         n_features_in_, feature_names_in_: as scikit-learn has them.
@@ -132,34 +137,29 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JNPLClassifier:
-        """Train on (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) sample weights."""
+        """Train on (N, F) or images, labels (N,) or tags (N, T), some of them wrong; sample weights are (N,)."""
         X = _lone_column(X)
         listed, frame = as_listed(X, "X"), X if _is_frame(X) else None
-        if frame is not None:
-            validate_data(self, X, skip_check_array=True)
-            y = column_or_1d(y)
-            check_consistent_length(X, y)
-        elif listed is None:
-            X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
+        tags = as_tags(y) if is_multilabel(y) else None
+        tag_names = y.columns.to_numpy() if tags is not None and _is_frame(y) else None
+        if frame is None and listed is None:
+            X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr", multi_output=tags is not None)
             self.sparse_basis_ = sparse_basis(X) if is_sparse(X) else None
             X = X if self.sparse_basis_ is None else X @ self.sparse_basis_
         else:
-            y = column_or_1d(y)
+            if frame is not None:
+                validate_data(self, X, skip_check_array=True)
+            y = column_or_1d(y) if tags is None else tags.given
             check_consistent_length(X, y)
         check_classification_targets(y)
         weights = None if sample_weight is None else _weights(sample_weight, X)
         kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
-        classes, labels = np.unique(np.asarray(y)[kept], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has 1 class, {classes[0]!r}, where at least 2 classes are needed")
-        facts: dict[str, Any] = {
-            "labels": labels.astype(np.int64),
-            "class_names": _class_names(classes),
-            "ids": kept,
-            "weights": None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
-        }
+        classes, facts = _labels(np.asarray(y)[kept]) if tags is None else _tags(tags.part(kept), tag_names)
+        equal = weights is None or len(np.unique(weights[kept])) == 1
+        facts |= {"ids": kept, "weights": None if equal or weights is None else weights[kept]}
         if frame is not None:
-            source = replace(_frame_source(frame.iloc[kept], np.asarray(y)[kept]), **facts)
+            labels = np.asarray(y)[kept] if tags is None else np.arange(len(kept)) % 2  # any; `facts` has the tags
+            source = replace(_frame_source(frame.iloc[kept], labels), **facts)
             self.input_shape_ = source.inputs.read(0).shape
         else:
             if listed is None:
@@ -170,25 +170,30 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 inputs = listed["inputs"].select(kept)
             source = Source("X", inputs, **facts)
             self.input_shape_ = () if listed is not None else values.shape[1:]
-        result, model = self._train(source)
+        result, model = self._train(source if tags is None else checked_tags(source))
         self.classes_ = classes
         self.findings_ = with_index(result.findings, frame)
         self.label_quality_ = np.full(len(X), np.nan)
-        self.label_quality_[kept] = self.findings_.label_quality
-        self.history_ = result.history
-        self.n_iter_ = len(result.history)
+        if isinstance(result, TagRunResult):
+            self.label_quality_[kept] = result.findings.sample_quality
+            self.history_, self.n_iter_ = [], int(result.results["epochs"])
+        else:
+            self.label_quality_[kept] = result.findings.label_quality
+            self.history_, self.n_iter_ = result.history, len(result.history)
         self.module_ = deepcopy(model.network).cpu().eval()
         self.description_, self.backbone_state_ = model.description, model.backbone_state
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the predicted labels (N,) of vectors (N, F) or images."""
-        best = self.predict_proba(X).argmax(axis=1)
-        labels: Array = self.classes_[best]
+        """Return the predicted labels (N,), or tags (N, T) of 0 and 1, of vectors (N, F) or images."""
+        probs = self.predict_proba(X)
+        if (thresholds := self.description_.get("thresholds")) is not None:
+            return (probs >= np.array(thresholds, np.float32)).astype(np.int64)
+        labels: Array = self.classes_[probs.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities (N, C), in the order of `classes_`, of vectors (N, F) or images."""
+        """Return the probabilities (N, C) or, of tags, (N, T), in the order of `classes_`."""
         check_is_fitted(self, "module_")
         device = available_device(self.device)  # a model fitted on a GPU may predict on a machine without
         network = self.module_ if device.type == "cpu" else deepcopy(self.module_)
@@ -230,7 +235,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         }
         return parse_changes(self.settings) | {key: value for key, value in arguments.items() if value is not None}
 
-    def _train(self, source: Source) -> tuple[RunResult, TrainedModel]:
+    def _train(self, source: Source) -> tuple[RunResult | TagRunResult, TrainedModel]:
         report = Reporter()
         report.quiet(not self.verbose)
         changes = self._changes()
@@ -252,7 +257,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             network=self._network(),
         )
         with _ONE_AT_A_TIME:
-            result = run(OpenedData(source), options, report=report)
+            judge = run if source.tags is None else run_tags
+            result = judge(OpenedData(source), options, report=report)
         if result is None or result.model is None:
             raise RuntimeError("a run in memory returned no model")
         return result, result.model
@@ -270,6 +276,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         return tags
 
 
@@ -305,9 +312,17 @@ def _weights(sample_weight: Any, X: Array) -> Floats:
     return scaled
 
 
-def _class_names(classes: Array) -> tuple[str, ...] | tuple[int, ...]:
-    """Whole numbers stay numbers, also as floats; anything else is text."""
-    plain = classes.tolist()
-    if classes.dtype.kind in "iuf":
-        return tuple(int(name) for name in plain)
-    return tuple(str(name) for name in plain)
+def _labels(y: Array) -> tuple[Array, dict[str, Any]]:
+    """Return the classes, and what a source has of labels (N,)."""
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has 1 class, {classes[0]!r}, where at least 2 classes are needed")
+    named = int if classes.dtype.kind in "iuf" else str  # whole numbers stay numbers, also as floats
+    return classes, {"labels": labels.astype(np.int64), "class_names": tuple(map(named, classes.tolist()))}
+
+
+def _tags(tags: Tags, names: Array | None) -> tuple[Array, dict[str, Any]]:
+    """Return the names or numbers of the tags, and what a source has of tags."""
+    classes = np.arange(len(tags.names)) if names is None else names
+    facts = {"labels": np.zeros(len(tags.given), np.int64), "class_names": tags.names, "tags": tags.given}
+    return classes, facts

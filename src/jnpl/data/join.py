@@ -13,7 +13,7 @@ from jnpl.internal.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class JoinedInputs(Inputs):
+class _Joined(Inputs):
     """The samples of two inputs that are read one by one."""
 
     first: Inputs
@@ -21,7 +21,6 @@ class JoinedInputs(Inputs):
 
     @property
     def kind(self) -> Kind:
-        """What both are."""
         return self.first.kind
 
     def __len__(self) -> int:
@@ -32,34 +31,27 @@ class JoinedInputs(Inputs):
         return (self.first, position) if position < start else (self.second, position - start)
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Return the sample at `position`."""
         inputs, at = self._place(position)
         return inputs.read(at, size)
 
     def sizes(self) -> Labels:
-        """Return the bytes of each sample (N,)."""
         return np.concatenate([self.first.sizes(), self.second.sizes()])
 
     def digest(self) -> bytes:
-        """Return the digests of both."""
         return self.first.digest() + self.second.digest()
 
     def modified_times(self) -> Labels:
-        """Return when the file of each sample was last changed (N,)."""
         return np.concatenate([self.first.modified_times(), self.second.modified_times()])
 
     def side(self, position: int) -> int:
-        """Return the shorter side of the image at `position` in pixels."""
         inputs, at = self._place(position)
         return inputs.side(at)
 
     def path(self, position: int) -> Path | None:
-        """Return the file that holds the sample at `position`."""
         inputs, at = self._place(position)
         return inputs.path(at)
 
     def content(self, position: int) -> Any:
-        """Return what is the same for equal samples."""
         inputs, at = self._place(position)
         return inputs.content(at)
 
@@ -73,15 +65,8 @@ def with_classes_of(names: Sequence[Any], source: Source) -> Source:
     of_class = np.array([number[str(name)] for name in source.class_names], np.int64)
     true = None if source.true_labels is None else of_class[source.true_labels]
     decided = None if source.decided is None else np.append(of_class, -1)[source.decided]
-    return replace(
-        source,
-        labels=of_class[source.labels],
-        true_labels=true,
-        decided=decided,
-        class_names=classes,
-        test=None,
-        validation=None,
-    )
+    labelled = replace(source, labels=of_class[source.labels], true_labels=true, decided=decided)
+    return replace(labelled, class_names=classes, test=None, validation=None)
 
 
 def join(old: Source, new: Source) -> Source:
@@ -105,13 +90,28 @@ def join(old: Source, new: Source) -> Source:
     test, validation = (
         None if other is None else replace(other, class_names=new.class_names) for other in (old.test, old.validation)
     )
-    start = len(old)
-    unreadable = (old.unreadable or {}) | {start + at: why for at, why in (new.unreadable or {}).items()}
     cells = None
     if old.cells is not None and new.cells is not None:
         import pandas as pd  # noqa: PLC0415 - not needed for images
 
         cells = pd.concat([old.cells, new.cells], ignore_index=True)
+
+    def both(name: str) -> Array | None:
+        values = getattr(old, name), getattr(new, name)
+        return None if values[0] is None or values[1] is None else np.concatenate(values)
+
+    def either(first: Array | None, second: Array | None, missing: Any) -> Array | None:
+        """Return values of all samples, `missing` where there are none; None if there are none at all."""
+        if first is None and second is None:
+            return None
+        none = [np.full(len(source), missing, getattr(missing, "dtype", object)) for source in (old, new)]
+        return np.concatenate([none[0] if first is None else first, none[1] if second is None else second])
+
+    def columns(first: dict[str, Array] | None, second: dict[str, Array] | None, missing: Any) -> dict[str, Any] | None:
+        one, other = first or {}, second or {}
+        return {name: either(one.get(name), other.get(name), missing) for name in {**one, **other}} or None
+
+    unreadable = (old.unreadable or {}) | {len(old) + at: why for at, why in (new.unreadable or {}).items()}
     return replace(
         old,
         name=f"{old.name} and {new.name}",
@@ -119,14 +119,12 @@ def join(old: Source, new: Source) -> Source:
         labels=np.concatenate([old.labels, new.labels]),
         class_names=new.class_names,
         ids=ids,
-        true_labels=None
-        if old.true_labels is None or new.true_labels is None
-        else np.concatenate([old.true_labels, new.true_labels]),
-        weights=_both(old.weights, new.weights, old, new, np.float32(1)),
-        decided=_both(old.decided, new.decided, old, new, np.int64(-1)),
-        texts=None if old.texts is None or new.texts is None else np.concatenate([old.texts, new.texts]),
-        groups=_columns(old.groups, new.groups, old, new, None),
-        votes=_columns(old.votes, new.votes, old, new, np.int64(-1)),
+        true_labels=both("true_labels"),
+        weights=either(old.weights, new.weights, np.float32(1)),
+        decided=either(old.decided, new.decided, np.int64(-1)),
+        texts=both("texts"),
+        groups=columns(old.groups, new.groups, None),
+        votes=columns(old.votes, new.votes, np.int64(-1)),
         unreadable=unreadable or None,
         cells=cells,
         root=root,
@@ -171,23 +169,4 @@ def _inputs(old: Source, new: Source) -> Inputs:
     texts = first.texts(), second.texts()
     if texts[0] is not None and texts[1] is not None:
         return Texts(np.concatenate([texts[0], texts[1]]))
-    return JoinedInputs(first, second)
-
-
-def _both(first: Array | None, second: Array | None, old: Source, new: Source, missing: Any) -> Array | None:
-    """Return values of all samples, `missing` where there are none; None if there are none at all."""
-    if first is None and second is None:
-        return None
-    parts = [
-        np.full(len(source), missing, getattr(missing, "dtype", object)) if values is None else values
-        for values, source in ((first, old), (second, new))
-    ]
-    return np.concatenate(parts)
-
-
-def _columns(
-    first: dict[str, Array] | None, second: dict[str, Array] | None, old: Source, new: Source, missing: Any
-) -> dict[str, Array] | None:
-    names = dict.fromkeys([*(first or {}), *(second or {})])
-    joined = {name: _both((first or {}).get(name), (second or {}).get(name), old, new, missing) for name in names}
-    return {name: values for name, values in joined.items() if values is not None} or None
+    return _Joined(first, second)

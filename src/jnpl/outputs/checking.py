@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from jnpl.analysis.leaks import column_lines
 from jnpl.analysis.reference import Comparison, Reference, class_mix_test, compare
 from jnpl.data.join import with_classes_of
 from jnpl.data.split import part
@@ -110,7 +111,9 @@ def check_samples(
     reference = Reference.load(file) if file.exists() and embedded.kind == "vector" else None
     findings, unlikely = _judged(run, model, embedded, reference, seed)
     comparison = None if reference is None else compare(reference, embedded, seed)
-    facts = _facts(run, findings, unlikely, comparison, len(model.classes))
+    enough = len(source) >= MIN_CALIBRATED and len(np.unique(source.labels)) > 1
+    columns = column_lines(source) if enough else []
+    facts = _facts(run, findings, unlikely, comparison, len(model.classes), columns)
     return CheckedBatch(findings, facts, EmbeddedData(source, embedded, [], {}, []))
 
 
@@ -159,49 +162,33 @@ def _judged(
     return replace(findings, excerpts=excerpts(source, findings)), unlikely
 
 
-class _Scores(NamedTuple):
-    """Probabilities (N, C) to judge by, those that calibrate, and the scale that these are expected to have."""
-
-    probs: Floats
-    unseen: Floats
-    scale: float | None
-
-
 def _scored(
     run: RunFolder, probs: Floats, labels: npt.NDArray[np.int64], source: Source, reference: Reference | None, seed: int
 ) -> tuple[Findings, Floats | None]:
     """Return the findings on samples of the run's classes, by (N, C) probabilities of its model, and the p-values (N,)
     of their labels if they are right; None without vectors of the run."""
-    verdict = (run.run_facts.recipe or {}).get("verdict", {})
-    scores, p_values = _Scores(probs, probs, expected_scale(probs.shape[1]) * _SCALE), None
+    verdict, size = (run.run_facts.recipe or {}).get("verdict", {}), probs.shape[1]
+    unseen, p_values = probs, None  # `unseen` calibrate, and have the scale if they are as sure as expected
+    scale: float | None = expected_scale(size) * _SCALE
     if reference is not None:
         old, right = run.findings.given_labels[reference.rows], run.findings.label_quality[reference.rows]
         right = np.nan_to_num(right)  # unreadable samples count for nothing
         if verdict.get("trees") and len(reference.mean):
             seen, trees = _tree_predictions(reference, old, labels, source, seed)
-            with_both = with_trees(probs, trees, labels)[0]
-            scores = _Scores(with_both, trees.probs.astype(np.float64), None)
+            probs, unseen, scale = with_trees(probs, trees, labels)[0], trees.probs.astype(np.float64), None
             support = margins(seen, old), margins(trees.probs, labels)
         else:
             vectors = reference.vectors, reference.project(source)[1]
-            support = regression_support(vectors[0], old, right, vectors[1], labels, probs.shape[1])
+            support = regression_support(vectors[0], old, right, vectors[1], labels, size)
         p_values = label_p_values(support[0], right, support[1])
-    known_noise = scores.probs * _transition(run, probs.shape[1])[:, labels].T  # Bayes' rule with the noise of the run
+    transition = 0.99 * run.findings.transition_matrix + 0.01 / size  # a small share of every mistake
+    known_noise = probs * transition[:, labels].T  # Bayes' rule with the noise of the run
     known_noise /= known_noise.sum(axis=1, keepdims=True)
     if len(labels) < MIN_CALIBRATED:  # too few to estimate their noise anew
         return Findings.from_probs(known_noise, labels), p_values
-    mixed = (scores.probs + known_noise + posterior(scores.probs, labels).probs) / 3
+    mixed = (probs + known_noise + posterior(probs, labels).probs) / 3
     threshold = verdict.get("threshold", "auto")
-    judged = Findings.from_probs(
-        mixed, labels, threshold=threshold, unseen_probs=scores.unseen, unseen_scale=scores.scale
-    )
-    return judged, p_values
-
-
-def _transition(run: RunFolder, size: int) -> Floats:
-    """Return P(given = j | true = i) (C, C) of the run, with a small share of every mistake."""
-    matrix: Floats = 0.99 * run.findings.transition_matrix + 0.01 / size
-    return matrix
+    return Findings.from_probs(mixed, labels, threshold=threshold, unseen_probs=unseen, unseen_scale=scale), p_values
 
 
 def _tree_predictions(
@@ -218,9 +205,14 @@ def _tree_predictions(
 
 
 def _facts(
-    run: RunFolder, findings: Findings, unlikely: Mask | None, comparison: Comparison | None, classes: int
+    run: RunFolder,
+    findings: Findings,
+    unlikely: Mask | None,
+    comparison: Comparison | None,
+    classes: int,
+    leaks: list[str],
 ) -> dict[str, Any]:
-    """Return what check.json says."""
+    """Return what check.json says; `leaks` are lines on columns that predict the label."""
     signals = {}
     facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_facts["noise_rate"]}
     facts["compared"] = comparison is not None
@@ -244,9 +236,10 @@ def _facts(
         labelled = f", {differ:,} of them with another label" if differ else ""
         count = facts["copy_samples"]
         they = "sample is" if count == 1 else "samples are"
-        copies = f"{count:,} {they} the same or nearly the same as samples of the run{labelled}"
-        signals["leaks"] = copies
-        sentences.append(copies)
+        leaks = [f"{count:,} {they} the same or nearly the same as samples of the run{labelled}", *leaks]
+    if leaks:
+        signals["leaks"] = "; ".join(leaks)
+        sentences += leaks
     shift, shifts = _shift(run, findings, comparison, classes)
     if shifts:
         signals["shift"] = "; ".join(shifts)
