@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from tests.helpers.checked import bad_batch, frame
 
@@ -86,6 +87,18 @@ def test_sarif(batch, tmp_path):
     copy = next(result for result in run["results"] if result["partialFingerprints"]["jnplSample/v1"].endswith(":100"))
     assert copy["locations"][0]["physicalLocation"]["region"] == {"startLine": 102}
     assert copy["baselineState"] == "unchanged"
+
+
+def test_sarif_names_files_from_the_working_directory(batch, tmp_path, monkeypatch):
+    findings = replace(batch.findings, paths=np.array([f"ant/{at}.png" for at in batch.findings.ids], object))
+    source = replace(batch.data.source, root=str(tmp_path / "new photos"))
+    photos = replace(batch, findings=findings, data=replace(batch.data, source=source))
+    for here, start in ((tmp_path, "new%20photos/ant/"), (tmp_path / "new photos", "ant/"), (tmp_path / "elsewhere", "file:///")):
+        here.mkdir(exist_ok=True)
+        monkeypatch.chdir(here)
+        gate.write_sarif(tmp_path / "check.sarif", photos, "new photos")
+        results = json.loads((tmp_path / "check.sarif").read_text())["runs"][0]["results"]
+        assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].startswith(start)
 
 
 def test_what_cannot_be_told_does_not_pass(batch):

@@ -65,13 +65,11 @@ def tags_of_lists(cells: Sequence[Any], where: str) -> Tags:
         >>> tags.names, tags.given.tolist()
         (('cat', 'dog'), [[True, True], [False, False], [False, True]])
     """
-    plain = [
-        cell if _is_list(cell) else None if is_missing(cell) else _text(cell, row, where)
-        for row, cell in enumerate(cells)
+    plain = [_plain(cell, row, where) for row, cell in enumerate(cells)]
+    separator = _separator([(row, cell) for row, cell in enumerate(plain) if isinstance(cell, str)], where)
+    lists = [
+        _names(cell.split(separator) if isinstance(cell, str) else cell, row, where) for row, cell in enumerate(plain)
     ]
-    texts = [(row, cell) for row, cell in enumerate(plain) if isinstance(cell, str) and not cell.startswith("[")]
-    separator = _separator(texts, where)
-    lists = [_listed(cell, row, separator, where) for row, cell in enumerate(plain)]
     names = tuple(sorted({name for row in lists for name in row}))
     if not names:
         raise InputError(f"{where} has no tag at all; there is nothing to learn from")
@@ -118,15 +116,17 @@ def as_tags(y: Any, class_names: Sequence[str] | None = None, name: str = "y") -
         y = y.toarray()
     elif hasattr(y, "detach"):
         y = y.detach().cpu().numpy()
-    matrix = _as_matrix(y)
-    if matrix is None:
-        cells = y.tolist() if hasattr(y, "tolist") else list(y)
-        tags = tags_of_lists(cells, name)
-        return tags if class_names is None else _ordered(tags, class_names, name)
-    if not np.isin(matrix, (0, 1)).all():
-        strange = matrix[~np.isin(matrix, (0, 1))].ravel()[0]
-        raise InputError(f"{name} is a matrix of tags, which must hold 0 and 1, not {strange}")
-    names = [str(at) for at in range(matrix.shape[1])] if class_names is None else list(map(str, class_names))
+    try:
+        matrix: npt.NDArray[Any] = np.asarray(y)
+    except ValueError:  # lists of different lengths
+        matrix = np.zeros(0)
+    names = None if class_names is None else list(map(str, class_names))
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        tags = tags_of_lists(y.tolist() if hasattr(y, "tolist") else list(y), name)
+        return tags if names is None else _ordered(tags, names, name)
+    if not (is_flag := np.isin(matrix, (0, 1))).all():
+        raise InputError(f"{name} is a matrix of tags, which must hold 0 and 1, not {matrix[~is_flag][0]}")
+    names = [str(at) for at in range(matrix.shape[1])] if names is None else names
     if len(names) != matrix.shape[1] or len(set(names)) != len(names):
         raise InputError(f"class_names must be {matrix.shape[1]} different names of tags, not {names[:_SHOWN]}")
     _check_count(len(matrix), matrix.shape[1], name)
@@ -183,8 +183,11 @@ def checked_tags(source: Source, *, merge: bool = False) -> Source:
     }
     for what, chosen in groups.items():
         if chosen.any():
-            names = _shown([str(source.class_names[at]) for at in np.flatnonzero(chosen)])
-            _LOG.warning("%s: tags that are %s are not judged: %s", source.name, what, names)
+            names = [repr(str(source.class_names[at])) for at in np.flatnonzero(chosen)]
+            more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+            _LOG.warning(
+                "%s: tags that are %s are not judged: %s%s", source.name, what, ", ".join(names[:_SHOWN]), more
+            )
     if not can_be_judged(given).any():
         raise InputError(
             f"no tag of {source.name} is on at least {FEWEST} samples and not on at least {FEWEST}: none can be judged"
@@ -223,11 +226,6 @@ def can_be_judged(tags: Mask) -> Mask:
     return judged
 
 
-def _shown(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
-
-
 def _check_count(samples: int, tags: int, where: str) -> None:
     if tags > MOST_TAGS or samples * tags > MOST_PAIRS:
         limit = f"at most {MOST_TAGS:,} tags, and {MOST_PAIRS:,} samples x tags"
@@ -238,70 +236,52 @@ def _is_list(cell: Any) -> bool:
     return isinstance(cell, list | tuple | set | frozenset | np.ndarray)
 
 
-def _text(cell: Any, row: int, where: str) -> str:
-    if isinstance(cell, str):
-        return cell.strip()
-    if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
-        return str(cell)
-    raise InputError(f"{where} must hold lists of tags or texts such as 'cat;dog', not {cell!r} (row {row})")
+def _ordered(tags: Tags, names: list[str], where: str) -> Tags:
+    if len(set(names)) != len(names):
+        raise InputError(f"class_names must be different names of tags, not {names[:_SHOWN]}")
+    if strange := sorted(set(tags.names) - set(names)):
+        raise InputError(f"{where} has a tag {strange[0]!r}, which is not in class_names")
+    return with_names(tags, names)
 
 
-def _separator(texts: list[tuple[int, str]], where: str) -> str | None:
-    """Return the separator in all texts; None if there is none. Two of them are an InputError."""
+def _plain(cell: Any, row: int, where: str) -> str | list[Any]:
+    """Return a cell as a text with separators, or as a list."""
+    if _is_list(cell):
+        return list(cell)
+    if is_missing(cell):
+        return []
+    text = cell.strip() if isinstance(cell, str) else cell
+    if isinstance(text, int | np.integer) and not isinstance(text, bool):
+        return str(text)
+    if not isinstance(text, str):
+        raise InputError(f"{where} must hold lists of tags or texts such as 'cat;dog', not {cell!r} (row {row})")
+    if not text.startswith("["):
+        return text
+    try:
+        return list(parse_json(text))
+    except ValueError:
+        raise InputError(f"{where} has {text[:40]!r} in row {row}, which is no JSON list of tags") from None
+
+
+def _separator(texts: list[tuple[int, str]], where: str) -> str:
+    """Return the separator of all texts, or one that is in none. Two of them are an InputError."""
     first = {mark: next(((row, text) for row, text in texts if mark in text), None) for mark in SEPARATORS}
     used = {mark: place for mark, place in first.items() if place is not None}
     if len(used) > 1:
         places = " and ".join(f"{mark!r} in row {row} ({text[:40]!r})" for mark, (row, text) in used.items())
         raise InputError(f"{where} separates tags in several ways: {places}; use one, or JSON lists")
-    return next(iter(used), None)
+    return next(iter(used), "\0")
 
 
-def _listed(cell: Any, row: int, separator: str | None, where: str) -> list[str]:
-    if cell is None or (isinstance(cell, str) and not cell):
-        return []
-    if isinstance(cell, str) and cell.startswith("["):
-        try:
-            cell = parse_json(cell)
-        except ValueError:
-            raise InputError(f"{where} has {cell[:40]!r} in row {row}, which is no JSON list of tags") from None
-    items = (
-        cell.split(separator)
-        if isinstance(cell, str) and separator
-        else [cell]
-        if isinstance(cell, str)
-        else list(cell)
-    )
-    names = [
-        str(item.item() if isinstance(item, np.generic) else item).strip()
-        for item in items
-        if not _is_odd(item, row, where)
-    ]
-    return [name for name in dict.fromkeys(names) if name]
-
-
-def _is_odd(item: Any, row: int, where: str) -> bool:
-    """Whether an item of a list is missing; one that is neither text nor number is an InputError."""
-    if _is_list(item) or isinstance(item, dict):
-        raise InputError(f"{where} must hold flat lists of tags, not {str(item)[:40]!r} inside a list (row {row})")
-    return is_missing(item)
-
-
-def _as_matrix(y: Any) -> npt.NDArray[Any] | None:
-    """Return numbers (N, T); None for anything else, such as lists of names, or of different lengths."""
-    try:
-        array = np.asarray(y)
-    except ValueError:  # lists of different lengths
-        return None
-    return array if array.ndim == 2 and array.dtype.kind in "biuf" else None
-
-
-def _ordered(tags: Tags, class_names: Sequence[str], name: str) -> Tags:
-    names = list(map(str, class_names))
-    if len(set(names)) != len(names):
-        raise InputError(f"class_names must be different names of tags, not {names[:_SHOWN]}")
-    if strange := sorted(set(tags.names) - set(names)):
-        raise InputError(f"{name} has a tag {strange[0]!r}, which is not in class_names")
-    return with_names(tags, names)
+def _names(items: list[Any], row: int, where: str) -> list[str]:
+    """Return the different names in a list; one that is neither text nor number is an InputError."""
+    names = dict[str, None]()
+    for item in items:
+        if _is_list(item) or isinstance(item, dict):
+            raise InputError(f"{where} must hold flat lists of tags, not {str(item)[:40]!r} inside a list (row {row})")
+        if not is_missing(item):
+            names[str(item.item() if isinstance(item, np.generic) else item).strip()] = None
+    return [name for name in names if name]
 
 
 def _one_spelling(source: Source, *, merge: bool) -> Source:

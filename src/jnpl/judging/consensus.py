@@ -122,18 +122,11 @@ def with_consensus(
     judged = ~np.isnan(findings.label_quality)
     labels = np.where(judged, joint.labels, findings.given_labels)
     quality = np.where(judged, joint.quality, np.nan)
-    changed = replace(
-        findings,
-        given_labels=labels,
-        suggested_labels=labels,
-        label_quality=quality,
-        suggested_confidence=quality,
-        noise=None,
-        votes=votes,
-        other_labels=None,
-        other_confidence=None,
+    joined = replace(findings, given_labels=labels, suggested_labels=labels, noise=None, votes=votes)
+    sure = replace(
+        joined, label_quality=quality, suggested_confidence=quality, other_labels=None, other_confidence=None
     )
-    return changed.with_threshold(threshold)
+    return sure.with_threshold(threshold)
 
 
 def ask_next(findings: Findings, most: int) -> pd.DataFrame:
@@ -160,12 +153,11 @@ def annotator_table(votes: Votes, labels: Labels, quality: Floats) -> pd.DataFra
     rows = []
     for name, given in votes.items():
         voted = (given >= 0) & ~np.isnan(quality)
-        agrees = given[voted] == labels[voted]
-        count = int(voted.sum())
-        right = float(quality[voted][agrees].sum() / count) if count else float("nan")
-        agreement = float(agrees.mean()) if count else float("nan")
-        rows.append({"annotator": name, "labels": count, "agreement": agreement, "quality": right})
-    return pd.DataFrame(rows).sort_values("quality", kind="stable", ignore_index=True)
+        agrees, count = given[voted] == labels[voted], int(voted.sum())
+        shares = (agrees.mean(), quality[voted][agrees].sum() / count) if count else (np.nan, np.nan)
+        rows.append((name, count, *map(float, shares)))
+    table = pd.DataFrame(rows, columns=["annotator", "labels", "agreement", "quality"])
+    return table.sort_values("quality", kind="stable", ignore_index=True)
 
 
 def _counts(votes: Votes, size: int) -> Floats:

@@ -51,43 +51,36 @@ def rates_of_groups(findings: Findings, groups: npt.ArrayLike) -> pd.DataFrame:
     posterior = _posterior(likelihoods, mean)
     cumulative = posterior.cumsum(axis=1)
     low, high = (_RATES[(cumulative >= level).argmax(axis=1)] for level in (0.05, 0.95))
-    rates = posterior @ _RATES
     p_values = _p_values(likelihoods)
-    differs = step_up(p_values, FALSE_SHARE)
-    rows = []
     positions = np.flatnonzero(scored)
-    for group, name in enumerate(listed.tolist()):
-        members = positions[codes == group]
-        rows.append(
-            {
-                "group": name,
-                "samples": len(members),
-                "issues": int(findings.is_label_issue[members].sum()),
-                "noise_rate": float(rates[group]),
-                "low": float(low[group]),
-                "high": float(high[group]),
-                "p_value": float(p_values[group]),
-                "differs": bool(differs[group]),
-                "most_common_mistake": _mistake(findings, members),
-            }
-        )
-    rows.sort(key=lambda row: -row["noise_rate"])
-    return pd.DataFrame(rows)
+    members = [positions[codes == group] for group in range(len(listed))]
+    table = pd.DataFrame(
+        {
+            "group": listed,
+            "samples": [len(rows) for rows in members],
+            "issues": [int(findings.is_label_issue[rows].sum()) for rows in members],
+            "noise_rate": posterior @ _RATES,
+            "low": low,
+            "high": high,
+            "p_value": p_values,
+            "differs": step_up(p_values, FALSE_SHARE),
+            "most_common_mistake": pd.Series([_mistake(findings, rows) for rows in members], dtype=object),
+        }
+    )
+    return table.sort_values("noise_rate", ascending=False, kind="stable", ignore_index=True)
 
 
 def sentences(findings: Findings) -> list[str]:
     """Return a sentence for each group that differs from the others."""
-    return [line for column in findings.groups or {} for line in _sentences(findings.by_group(column), column)]
-
-
-def _sentences(table: pd.DataFrame, column: str) -> list[str]:
-    rest = float(np.average(table["noise_rate"].to_numpy(), weights=table["samples"].to_numpy()))
     lines = []
-    for row in table[table["differs"]].to_dict(orient="records"):
-        interval = f"{row['low']:.0%} to {row['high']:.0%}"
-        mostly = f"; most often {row['most_common_mistake']}" if row["most_common_mistake"] else ""
-        which = f"{column} {row['group']}: {row['noise_rate']:.1%} of {row['samples']:,} labels wrong ({interval})"
-        lines.append(f"{which}, {rest:.1%} in all{mostly}")
+    for column in findings.groups or {}:
+        table = findings.by_group(column)
+        rest = float(np.average(table["noise_rate"].to_numpy(), weights=table["samples"].to_numpy()))
+        for row in table[table["differs"]].to_dict(orient="records"):
+            interval = f"{row['low']:.0%} to {row['high']:.0%}"
+            mostly = f"; most often {row['most_common_mistake']}" if row["most_common_mistake"] else ""
+            which = f"{column} {row['group']}: {row['noise_rate']:.1%} of {row['samples']:,} labels wrong ({interval})"
+            lines.append(f"{which}, {rest:.1%} in all{mostly}")
     return lines
 
 

@@ -91,8 +91,8 @@ class TagFindings:
 
     def __post_init__(self) -> None:
         shape = (len(self.ids), len(self.tag_names))
-        for name, values in (("given", self.given), ("quality", self.quality), ("decided", self.decided)):
-            if values is not None and values.shape != shape:
+        for name in ("given", "quality", "decided"):
+            if (values := getattr(self, name)) is not None and values.shape != shape:
                 raise InputError(f"{name} must be of shape {shape}, samples and tags, not {values.shape}")
         if not (np.isnan(self.quality) | ((self.quality >= 0) & (self.quality <= 1))).all():
             raise InputError("the quality of tags must lie in 0..1")
@@ -205,14 +205,12 @@ class TagFindings:
     @property
     def missing(self) -> pd.DataFrame:
         """The issues whose tag seems to be missing, worst first."""
-        suspects = self.suspects
-        return suspects[~suspects["given"]].reset_index(drop=True)
+        return self.suspects.query("not given").reset_index(drop=True)
 
     @property
     def extra(self) -> pd.DataFrame:
         """The issues whose tag seems to be too much, worst first."""
-        suspects = self.suspects
-        return suspects[suspects["given"]].reset_index(drop=True)
+        return self.suspects.query("given").reset_index(drop=True)
 
     def worst_positions(self, most: int) -> npt.NDArray[np.int64]:
         """Return positions of at most `most` samples, those with an issue first, then by quality."""
@@ -224,12 +222,8 @@ class TagFindings:
         import pandas as pd  # noqa: PLC0415 - slow to import
 
         issue = self.is_issue
-        columns: dict[str, Any] = {
-            "tag": np.array(self.tag_names, object),
-            "count": self.given.sum(0),
-            "missing": (issue & ~self.given).sum(0),
-            "extra": (issue & self.given).sum(0),
-        }
+        columns: dict[str, Any] = {"tag": np.array(self.tag_names, object), "count": self.given.sum(0)}
+        columns |= {"missing": (issue & ~self.given).sum(0), "extra": (issue & self.given).sum(0)}
         if self.noise is not None:
             for kind, rates in (("missing", self.noise.missing_by_tag), ("extra", self.noise.extra_by_tag)):
                 columns |= {f"{kind}_{name}": rates[:, at] for at, name in enumerate(("rate", "low", "high"))}
@@ -346,22 +340,14 @@ class TagFindings:
             columns["decided"] = pa.FixedSizeListArray.from_arrays(pa.array(self.decided.ravel()), size)
         mark = separator_for(self.tag_names)
         shown = self.table.map(lambda cell: mark.join(cell) if isinstance(cell, list) else cell)
-        noise = (
-            None
-            if self.noise is None
-            else {
-                "missing": list(self.noise.missing),
-                "extra": list(self.noise.extra),
-                "missing_by_tag": _plain(self.noise.missing_by_tag),
-                "extra_by_tag": _plain(self.noise.extra_by_tag),
-            }
-        )
         content = {
             **self.summary(),
             "tag_names": list(self.tag_names),
             "threshold": self.threshold,
             "thresholds": None if self.thresholds is None else self.thresholds.tolist(),
-            "noise": noise,
+            "noise": None
+            if self.noise is None
+            else {of.name: _plain(getattr(self.noise, of.name)) for of in fields(TagNoise)},
         }
         findings_files.write(Path(folder), "jnpl.tag-findings", pa.table(columns), shown, content)
 
@@ -434,7 +420,9 @@ def _by_tag(rates: list[_Rates | None], tags: int) -> Floats:
     return np.array([(np.nan,) * 3 if rate is None else rate for rate in rates])
 
 
-def _plain(rates: Floats) -> list[list[float] | None]:
+def _plain(rates: Interval | Floats) -> list[Any]:
+    if isinstance(rates, Interval):
+        return list(rates)
     return [None if np.isnan(row[0]) else row.tolist() for row in rates]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.devices import threads_for
@@ -87,7 +87,8 @@ def train_tag_heads(
                 )
                 if step % 32 == 0:
                     progress((epoch + step / steps) / plan.epochs)
-        last = torch.cat([_probs(head, part) for part in torch.split(x, 4096)])
+        weight, bias = head.weight.detach().T, head.bias.detach()
+        last = torch.cat([torch.addmm(bias, part, weight).sigmoid() for part in torch.split(x, 4096)])
     mean, unseen = heads.means(torch.arange(samples))
     progress(1.0)
     return TagHeads(head, ((mean + last) / 2).numpy(), np.asarray(unseen))
@@ -102,7 +103,3 @@ def tag_folds(tags: Mask, seed: int) -> npt.NDArray[np.int64]:
     counts = np.where(tags, tags.sum(0), len(tags) + 1)
     rarest = np.where(tags.any(1), counts.argmin(1), tags.shape[1])
     return deal_folds(rarest, min(FOLDS, len(tags)), seed)
-
-
-def _probs(head: nn.Linear, vectors: Tensor) -> Tensor:
-    return torch.addmm(head.bias.detach(), vectors, head.weight.detach().T).sigmoid()

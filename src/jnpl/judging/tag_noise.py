@@ -26,7 +26,7 @@ from jnpl.judging.tag_findings import TagNoise
 from jnpl.models.tag_head import SOFT_SLOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -97,11 +97,13 @@ def judge_probs(
         progress: called with the share done, 0..1; what it raises stops the work.
     """
     rng = np.random.default_rng(seed)
-    rows = _some(rng, len(given), _MOST_PAIRS // given.shape[1])
+    rows, most = np.arange(len(given)), max(_MOST_PAIRS // given.shape[1], 1)
+    rows = rows if len(rows) <= most else np.sort(rng.choice(len(rows), most, replace=False))
     model = fit(_logits(unseen[rows]), given[rows])
     progress(0.5)
     probs, calibrated, order = (np.empty(given.shape) for _ in range(3))
-    for part in _blocks(given):
+    for start in range(0, len(given), step := max(_BLOCK // given.shape[1], 1)):
+        part = slice(start, start + step)
         y = given[part]
         probs[part] = model.true_probs(_logits(unseen[part]))
         calibrated[part] = _of_given(model.given_true(probs[part], y), y)
@@ -149,17 +151,13 @@ def fit(
     if start is not None:
         common = np.median(start.missing), np.median(start.extra)
         deviates = (start.missing != common[0]) | (start.extra != common[1])
-        return problem.solve(_variances(deviates))[0]
+        return problem.solve(np.where(deviates, _OF_A_TAG, _SHARED))[0]
     shared, likelihood = problem.solve(np.full(tags, _SHARED))
     if tags == 1:
         return shared
     of_free = problem.solve(np.full(tags, _OF_A_TAG))[1]
     deviates = of_free - likelihood > _COST * np.log(max(len(given), 2))
-    return problem.solve(_variances(deviates))[0] if deviates.any() else shared
-
-
-def _variances(deviates: npt.NDArray[np.bool_]) -> Floats:
-    return np.where(deviates, _OF_A_TAG, _SHARED)
+    return problem.solve(np.where(deviates, _OF_A_TAG, _SHARED))[0] if deviates.any() else shared
 
 
 class _Point(NamedTuple):
@@ -313,13 +311,3 @@ def _logits(probs: npt.NDArray[np.floating]) -> Floats:
     clipped = np.clip(probs, _SMALLEST, 1 - _SMALLEST, dtype=np.float64)
     logits: Floats = np.log(clipped / (1 - clipped))
     return logits
-
-
-def _some(rng: np.random.Generator, total: int, most: int) -> npt.NDArray[np.int64]:
-    return np.arange(total) if total <= most else np.sort(rng.choice(total, max(most, 1), replace=False))
-
-
-def _blocks(given: Mask) -> Iterator[slice]:
-    step = max(_BLOCK // given.shape[1], 1)
-    for start in range(0, len(given), step):
-        yield slice(start, min(start + step, len(given)))

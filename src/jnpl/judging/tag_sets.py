@@ -157,10 +157,8 @@ class TagSetFindings(Findings):
             missing, extra = (None, None) if tags.noise is None else (tags.noise.missing, tags.noise.extra)
             factors = np.where(tags.given, _factor(extra), _factor(missing))
             wrong = factors * wrong / (factors * wrong + 1 - wrong + 1e-12)
-            turned = tags.is_issue & (wrong >= (1 + MARGIN) / 2)
-        else:
-            turned = tags.is_issue & (wrong >= min_confidence)
-        return self.sets.numbers(np.logical_xor(tags.given, turned))
+            min_confidence = (1 + MARGIN) / 2
+        return self.sets.numbers(np.logical_xor(tags.given, tags.is_issue & (wrong >= min_confidence)))
 
     def _names(self, labels: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         named = np.empty(len(labels), object)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -124,7 +125,8 @@ def write_sarif(file: Path, batch: CheckedBatch, data: str, baseline: Collection
     results = []
     for rule, at, message in _results(batch):
         name = str(findings.ids[at])
-        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(name if findings.paths is not None else data)}}
+        path = Path(batch.data.source.root or "", name) if findings.paths is not None else Path(data)
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path.absolute())}}
         if findings.paths is None and isinstance(findings.ids[at], int | np.integer):
             place["region"] = {"startLine": int(findings.ids[at]) + 2}  # below the line of the names
         results.append(
@@ -169,7 +171,7 @@ def _xml(text: str) -> str:
     return "".join(letter if letter >= " " or letter in "\t\n" else "?" for letter in printable(text))
 
 
-def _uri(path: str) -> str:
-    from urllib.parse import quote  # noqa: PLC0415 - the one use
-
-    return quote(path.replace("\\", "/"))
+def _uri(path: Path) -> str:
+    """Return a path from the working directory, as pages of CI systems take it, or a whole one if it is elsewhere."""
+    here = Path.cwd()
+    return quote(path.relative_to(here).as_posix()) if path.is_relative_to(here) else path.as_uri()

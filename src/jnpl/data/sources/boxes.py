@@ -8,8 +8,8 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,85 +28,6 @@ YAML = "data.yaml"
 _SPLITS = ("train", "val", "valid", "test")
 _CLASS = re.compile(rb"\s*(\d{1,9})(?:\.0*)?(?=\s)")  # the class number that a line of YOLO starts with
 _LOG = logging.getLogger("jnpl")
-
-
-class ImageCrops(Inputs):
-    """N boxes cut out of M image files with a small margin; `read` returns uint8 RGB (H, W, 3).
-
-    Args:
-        files: the M images.
-        image_of: (N,) the image of each box.
-        corners: (N, 4) left, top, right, bottom, in pixels or as shares of width and height.
-        shares: whether they are shares.
-        stated: (M, 2) width and height of the images as the annotations have them, 0 where they do not say.
-    """
-
-    def __init__(
-        self, files: ImageFiles, image_of: Labels, corners: npt.NDArray[np.float64], *, shares: bool, stated: Labels
-    ) -> None:
-        self._files, self._image_of, self._corners = files, image_of, corners
-        self._shares, self._stated = shares, stated
-        self._last: tuple[int, Array] | None = None  # boxes of one image follow each other: it is decoded once
-
-    kind = "image"
-
-    def __len__(self) -> int:
-        return len(self._image_of)
-
-    def read(self, position: int, size: int | None = None) -> Array:
-        """Return the crop at `position`: uint8 (H, W, 3), or (size, size, 3). Raises UnreadableError."""
-        from PIL import Image  # noqa: PLC0415 - slow to load
-
-        pixels = self._image(int(self._image_of[position]))
-        height, width = pixels.shape[:2]
-        corners = self._corners[position] * ((width, height, width, height) if self._shares else 1.0)
-        margin = MARGIN * max(corners[2] - corners[0], corners[3] - corners[1])
-        left, top = (max(math.floor(low - margin), 0) for low in corners[:2])
-        right, bottom = min(math.ceil(corners[2] + margin), width), min(math.ceil(corners[3] + margin), height)
-        if right <= left or bottom <= top:
-            raise UnreadableError("the box lies outside the image")
-        crop = pixels[top:bottom, left:right]
-        if size is None:
-            return crop.copy()
-        resized = Image.fromarray(crop).resize((size, size), Image.Resampling.BILINEAR, reducing_gap=2.0)
-        return np.array(resized)
-
-    def _image(self, number: int) -> Array:
-        last = self._last
-        if last is None or last[0] != number:
-            pixels = self._files.read(number)
-            height, width = pixels.shape[:2]
-            wide, high = self._stated[number].tolist()
-            if wide and high and (wide, high) != (width, height):
-                raise UnreadableError(f"the image has {width} x {height} pixels, its annotations say {wide} x {high}")
-            last = self._last = (number, pixels)
-        return last[1]
-
-    def sizes(self) -> Labels:
-        """Return the bytes of the file of each box (N,); 0 where it is missing."""
-        return self._files.sizes()[self._image_of]
-
-    def modified_times(self) -> Labels:
-        """Return when the file of each box was last changed (N,), in nanoseconds; 0 where it is missing."""
-        return self._files.modified_times()[self._image_of]
-
-    def are_parts(self) -> bool:
-        """Return True."""
-        return True
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of all boxes."""
-        return hashlib.sha256(b"boxes" + self._corners.astype("<f8").tobytes()).digest()
-
-    def select(self, positions: Labels) -> ImageCrops:
-        """Return the boxes at some positions (M,)."""
-        return ImageCrops(
-            self._files,
-            self._image_of[positions],
-            self._corners[positions],
-            shares=self._shares,
-            stated=self._stated,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +50,69 @@ class Boxes:
         """Image and place of each box, such as "images/7.jpg#12"."""
         pairs = zip(self.image_of.tolist(), self.places, strict=True)
         return [printable(f"{self.images[image]}#{place}") for image, place in pairs]
+
+
+class ImageCrops(Inputs):
+    """N boxes cut out of image files with a small margin; `read` returns uint8 RGB (H, W, 3)."""
+
+    def __init__(self, files: ImageFiles, boxes: Boxes) -> None:
+        self._files, self._boxes = files, boxes
+        self._last: tuple[int, Array] | None = None  # boxes of one image follow each other: it is decoded once
+
+    kind = "image"
+
+    def __len__(self) -> int:
+        return len(self._boxes.image_of)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Return the crop at `position`: uint8 (H, W, 3), or (size, size, 3). Raises UnreadableError."""
+        from PIL import Image  # noqa: PLC0415 - slow to load
+
+        boxes, pixels = self._boxes, self._image(int(self._boxes.image_of[position]))
+        height, width = pixels.shape[:2]
+        corners = boxes.corners[position] * ((width, height, width, height) if boxes.shares else 1.0)
+        margin = MARGIN * max(corners[2] - corners[0], corners[3] - corners[1])
+        left, top = (max(math.floor(low - margin), 0) for low in corners[:2])
+        right, bottom = min(math.ceil(corners[2] + margin), width), min(math.ceil(corners[3] + margin), height)
+        if right <= left or bottom <= top:
+            raise UnreadableError("the box lies outside the image")
+        crop = pixels[top:bottom, left:right]
+        if size is None:
+            return crop.copy()
+        resized = Image.fromarray(crop).resize((size, size), Image.Resampling.BILINEAR, reducing_gap=2.0)
+        return np.array(resized)
+
+    def _image(self, number: int) -> Array:
+        if self._last is None or self._last[0] != number:
+            pixels = self._files.read(number)
+            height, width = pixels.shape[:2]
+            wide, high = self._boxes.stated[number].tolist()
+            if wide and high and (wide, high) != (width, height):
+                raise UnreadableError(f"the image has {width} x {height} pixels, its annotations say {wide} x {high}")
+            self._last = (number, pixels)
+        return self._last[1]
+
+    def sizes(self) -> Labels:
+        """Return the bytes of the file of each box (N,); 0 where it is missing."""
+        return self._files.sizes()[self._boxes.image_of]
+
+    def modified_times(self) -> Labels:
+        """Return when the file of each box was last changed (N,), in nanoseconds; 0 where it is missing."""
+        return self._files.modified_times()[self._boxes.image_of]
+
+    def are_parts(self) -> bool:
+        """Return True."""
+        return True
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all boxes."""
+        return hashlib.sha256(b"boxes" + self._boxes.corners.astype("<f8").tobytes()).digest()
+
+    def select(self, positions: Labels) -> ImageCrops:
+        """Return the boxes at some positions (M,)."""
+        boxes = self._boxes
+        some = replace(boxes, image_of=boxes.image_of[positions], corners=boxes.corners[positions])
+        return ImageCrops(self._files, some)
 
 
 def load(
@@ -162,8 +146,7 @@ def load(
         tags[boxes.image_of, labels] = True
         return Source(boxes.name, labels=np.zeros(len(tags), np.int64), class_names=names, tags=tags, **samples)
     files = ImageFiles(boxes.images, boxes.root)
-    inputs = ImageCrops(files, boxes.image_of, boxes.corners, shares=boxes.shares, stated=boxes.stated)
-    return Source(boxes.name, inputs, labels, names, np.array(boxes.ids, object))
+    return Source(boxes.name, ImageCrops(files, boxes), labels, names, np.array(boxes.ids, object))
 
 
 def read_boxes(path: str | Path, image_root: str | os.PathLike[str] | None = None, *, crowds: bool = False) -> Boxes:
@@ -199,13 +182,12 @@ def _read_coco(path: Path, image_root: str | os.PathLike[str] | None, *, crowds:
     where, content = repr(str(path)), read_coco_file(path)
     names = dict(_entries(content["categories"], "name", str, f"category of {where}"))
     images = dict(_entries(content["images"], "file_name", str, f"image of {where}"))
-    if twice := _repeated(names.values()):
-        raise InputError(f"two categories of {where} have the name {twice!r}")
-    if twice := _repeated(images.values()):
-        raise InputError(f"two images of {where} have the file name {twice!r}")
+    _check_different(names.values(), f"categories of {where} have the name")
+    _check_different(images.values(), f"images of {where} have the file name")
     row_of = {image: row for row, image in enumerate(images)}
-    stated = np.array([[_pixels(image, side) for side in ("width", "height")] for image in content["images"]], np.int64)
-    kept, left_out, of_crowds = list[tuple[int, int, int, list[float]]](), list[int](), 0
+    sides = [[image.get(side) for side in ("width", "height")] for image in content["images"]]
+    stated = [[side if type(side) is int and 0 < side < 2**31 else 0 for side in row] for row in sides]
+    kept, left_out, of_crowds = list[tuple[int, int, int, list[float]]](), list[str](), 0
     entries = _entries(content["annotations"], "category_id", int, f"annotation of {where}")
     for (place, category), annotation in zip(entries, content["annotations"], strict=True):
         if type(image := annotation.get("image_id")) is not int or image not in row_of:
@@ -219,10 +201,9 @@ def _read_coco(path: Path, image_root: str | os.PathLike[str] | None, *, crowds:
         elif _is_visible(box, stated[row_of[image]]):
             kept.append((row_of[image], place, category, box))
         else:
-            left_out.append(place)
-    if of_crowds:
-        _LOG.warning("%s: %s of crowds (iscrowd) %s left out", path, *_counted(of_crowds))
-    _note_left_out(path, len(left_out), f"annotation {left_out[0]}" if left_out else "")
+            left_out.append(f"annotation {place}")
+    _note_left_out(path, [""] * of_crowds, "of crowds (iscrowd)")
+    _note_left_out(path, left_out)
     paths = list(images.values())
     return _made(path, _image_folder(path, image_root, paths), paths, stated, kept, names, shares=False)
 
@@ -241,14 +222,9 @@ def _entries(entries: list[dict[str, Any]], key: str, kind: type, what: str) -> 
         yield number, value
 
 
-def _repeated(names: Any) -> str | None:
-    """Return the first name that is there twice."""
-    return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-def _pixels(image: dict[str, Any], side: str) -> int:
-    value = image.get(side)
-    return value if type(value) is int and 0 < value < 2**31 else 0
+def _check_different(names: Collection[str], what: str) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError(f"two {what} {twice[0]!r}")
 
 
 def _box(values: Any, what: str) -> list[float]:
@@ -289,7 +265,7 @@ def _image_folder(path: Path, image_root: str | os.PathLike[str] | None, images:
 def _read_yolo(path: Path) -> Boxes:
     facts = _read_yaml(path)
     names = _class_names(facts.get("names"), path)
-    root = _yolo_root(facts, path)
+    root = _yolo_root(facts.get("path"), path)
     images = list(dict.fromkeys(_yolo_images(facts, root, path)))
     if not images:
         raise InputError(f"{str(path)!r} names no images: train, val or test is a folder of them, or a .txt of paths")
@@ -312,9 +288,8 @@ def _read_yolo(path: Path) -> Boxes:
     if not labelled:
         first = str(label_file(root, images[0]))
         raise InputError(f"{str(path)!r} has images without label files, such as {first!r} for {images[0]!r}")
-    _note_left_out(path, len(left_out), left_out[0] if left_out else "")
-    stated = np.zeros((len(images), 2), np.int64)
-    return _made(path, root, images, stated, kept, names, shares=True)
+    _note_left_out(path, left_out)
+    return _made(path, root, images, [[0, 0]] * len(images), kept, names, shares=True)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -338,13 +313,11 @@ def _class_names(names: Any, path: Path) -> dict[int, str]:
     if not fits or not names or not all(isinstance(name, str | int | float) for name in names.values()):
         raise InputError(f"names in {str(path)!r} must be a list of class names, or class number: name")
     texts = {key: str(name) for key, name in names.items()}
-    if twice := _repeated(texts.values()):
-        raise InputError(f"two classes in {str(path)!r} have the name {twice!r}")
+    _check_different(texts.values(), f"classes in {str(path)!r} have the name")
     return texts
 
 
-def _yolo_root(facts: dict[str, Any], path: Path) -> Path:
-    named = facts.get("path")
+def _yolo_root(named: Any, path: Path) -> Path:
     if named in (None, ""):
         return path.parent
     root = path.parent / str(named)
@@ -432,7 +405,7 @@ def _made(
     path: Path,
     root: Path,
     images: list[str],
-    stated: Labels,
+    stated: list[list[int]],
     kept: list[tuple[int, int, int, list[float]]],
     names: dict[int, str],
     *,
@@ -446,7 +419,7 @@ def _made(
         name=path.resolve().parent.name if path.name == YAML else path.stem,
         root=root,
         images=images,
-        stated=stated,
+        stated=np.array(stated, np.int64),
         image_of=np.array([box[0] for box in kept], np.int64),
         corners=np.array([box[3] for box in kept], np.float64),
         shares=shares,
@@ -456,10 +429,7 @@ def _made(
     )
 
 
-def _counted(count: int) -> tuple[str, str]:
-    return ("1 box", "is") if count == 1 else (f"{count:,} boxes", "are")
-
-
-def _note_left_out(path: Path, count: int, first: str) -> None:
-    if count:
-        _LOG.warning("%s: %s without an area inside the image %s left out, first %s", path, *_counted(count), first)
+def _note_left_out(path: Path, places: list[str], what: str = "without an area inside the image") -> None:
+    if places:
+        boxes, are = ("1 box", "is") if len(places) == 1 else (f"{len(places):,} boxes", "are")
+        _LOG.warning("%s: %s %s %s left out%s", path, boxes, what, are, places[0] and f", first {places[0]}")
