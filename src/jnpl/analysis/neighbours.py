@@ -107,10 +107,8 @@ def neighbours(
     score[positions] = distances.mean(axis=1)
     searched = "all pairs of samples were compared"
     if len(positions) > EXACT_LIMIT:
-        cells = _num_cells(len(positions))
-        searched = (
-            f"each sample was compared with those in the {_probed(len(positions))} nearest of {cells:,} cells (k-means)"
-        )
+        probed, cells = _probed(len(positions)), round(math.sqrt(len(positions)))
+        searched = f"each sample was compared with those in the {probed} nearest of {cells:,} cells (k-means)"
     if short is not None:
         searched += f", as vectors shortened to {short.values.shape[1] - 1} numbers"
     return Neighbours(
@@ -158,7 +156,7 @@ def nearest(
     """
     import torch  # noqa: PLC0415 - not needed for other sources
 
-    read = partial(_short_vectors, values) if isinstance(values, ShortVectors) else partial(_unit_vectors, values)
+    read = partial(_vectors, values)
     nearest_so_far = (
         torch.full((len(positions), NUM_NEIGHBOURS), -1),
         torch.full((len(positions), NUM_NEIGHBOURS), -math.inf),
@@ -241,14 +239,10 @@ def _probed(samples: int) -> int:
     return max(round(_PROBED / math.sqrt(samples)), _LEAST_PROBED)
 
 
-def _num_cells(samples: int) -> int:
-    return round(math.sqrt(samples))
-
-
 def _centres(read: Callable[[Labels], Tensor], positions: Labels, seed: int) -> Tensor:
     """Return the centres of about sqrt(M) cells: spherical k-means on a sample of 32 samples for each."""
     generator = np.random.default_rng(seed)
-    number = _num_cells(len(positions))
+    number = round(math.sqrt(len(positions)))
     drawn = generator.choice(positions, min(32 * number, len(positions)), replace=False)
     sample = read(np.sort(drawn))
     centres = sample[generator.choice(len(sample), number, replace=False)]
@@ -259,22 +253,17 @@ def _centres(read: Callable[[Labels], Tensor], positions: Labels, seed: int) -> 
     return centres
 
 
-def _unit_vectors(values: Array, positions: Labels) -> Tensor:
-    """Return the mean embedding of the views of M samples, of length 1: float32 (M, F)."""
+def _vectors(values: Array | ShortVectors, positions: Labels) -> Tensor:
+    """Return the mean embedding of the views of M samples, of length 1, or their short vectors: float32 (M, F)."""
     import torch  # noqa: PLC0415
 
+    if isinstance(values, ShortVectors):
+        return torch.from_numpy(values.values[positions].astype(np.float32))
     made = torch.empty((len(positions), values.shape[-1]))
     for start in range(0, len(positions), BLOCK):
         rows = torch.from_numpy(mean_views(values, positions[start : start + BLOCK]))
         made[start : start + BLOCK] = rows / rows.norm(dim=1, keepdim=True)
     return made
-
-
-def _short_vectors(short: ShortVectors, positions: Labels) -> Tensor:
-    """Return short vectors of M samples: float32 (M, K + 1)."""
-    import torch  # noqa: PLC0415
-
-    return torch.from_numpy(short.values[positions].astype(np.float32))
 
 
 def _measured(
@@ -290,7 +279,7 @@ def _measured(
         measured = np.empty((len(rows), index.shape[1]), np.float32)
         for start in range(0, len(rows), BLOCK // 8):
             part = rows[start : start + BLOCK // 8]
-            one, others = _unit_vectors(values, positions[part]), _unit_vectors(values, positions[index[part].ravel()])
+            one, others = _vectors(values, positions[part]), _vectors(values, positions[index[part].ravel()])
             alike = others.view(*index[part].shape, -1) @ one.unsqueeze(2)
             measured[start : start + len(part)] = 1 - alike.squeeze(2).numpy()
         return np.clip(measured, 0, None)

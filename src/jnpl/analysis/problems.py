@@ -4,14 +4,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from jnpl.analysis.neighbours import Neighbours, embeddings, neighbours
 from jnpl.analysis.short_vectors import ShortVectors
-from jnpl.data.source import Inputs, Labels, Source
+from jnpl.data.source import Inputs, Source
 from jnpl.data.tags import by_tag_set
 from jnpl.internal.progress import part_of
 
@@ -60,25 +60,17 @@ class Problems:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        facts: dict[str, Any] = {
-            "unreadable": [{"id": name, "reason": reason} for name, reason in self.unreadable],
-            "unreadable_samples": self.unreadable_samples,
-            "duplicates": [asdict(group) for group in self.duplicates],
-            "duplicate_samples": self.duplicate_samples,
-            "conflicting_samples": self.conflicting_samples,
-            "compared": self.compared,
-            "tiny_classes": [{"class": name, "count": count} for name, count in self.tiny_classes],
-            "imbalance": self.imbalance,
-        }
-        if self.neighbours is not None:
-            facts |= {
-                "near_duplicates": [asdict(group) for group in self.near_duplicates],
-                "near_duplicate_samples": self.near_duplicate_samples,
-                "near_conflicting_samples": self.near_conflicting_samples,
-                "outliers": [{"id": name, "score": score} for name, score in self.outliers],
-                "outlier_samples": self.outlier_samples,
-                "neighbours_searched": self.neighbours.searched,
-            }
+        facts = {of.name: getattr(self, of.name) for of in fields(self) if of.name != "neighbours"}
+        if self.neighbours is None:
+            of_neighbours = ("near_", "outlier")
+            facts = {name: value for name, value in facts.items() if not name.startswith(of_neighbours)}
+        else:
+            facts["outliers"] = [{"id": name, "score": score} for name, score in self.outliers]
+            facts["neighbours_searched"] = self.neighbours.searched
+        for name in ("duplicates", "near_duplicates"):
+            facts |= {name: [asdict(group) for group in facts[name]]} if name in facts else {}
+        facts["unreadable"] = [{"id": name, "reason": reason} for name, reason in self.unreadable]
+        facts["tiny_classes"] = [{"class": name, "count": count} for name, count in self.tiny_classes]
         return facts
 
 
@@ -108,7 +100,8 @@ def problems(
         counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
     else:
         counts = source.tags[readable].sum(axis=0)
-    filled = counts[counts > 0]
+    filled, tiny = counts[counts > 0], np.flatnonzero((counts < FEW) | (counts < 0.01 * counts.mean()))
+    tiny = tiny[np.argsort(counts[tiny], kind="stable")]
     hashing = 1.0 if embeddings(source) is None else _HASHING
     groups = _groups(source, np.flatnonzero(readable).tolist(), part_of(progress, 0.0, hashing))
     near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0), short)
@@ -124,7 +117,7 @@ def problems(
         duplicate_samples=duplicates.samples,
         conflicting_samples=duplicates.conflicting_samples,
         compared=groups is not None,
-        tiny_classes=_tiny(source, counts),
+        tiny_classes=[(source.class_names[label], int(counts[label])) for label in tiny],
         imbalance=float(filled.max() / filled.min()) if len(filled) else 1.0,
         near_duplicates=near_duplicates.listed(),
         near_duplicate_samples=near_duplicates.samples,
@@ -230,11 +223,6 @@ def _listed(source: Source, group: list[int], *, conflicting: bool) -> Group:
     listed = sorted(chosen[:MOST_OF_A_GROUP])
     ids = [_plain(source.ids[position]) for position in listed]
     return Group(ids, [source.class_names[source.labels[position]] for position in listed], len(group), conflicting)
-
-
-def _tiny(source: Source, counts: Labels) -> list[tuple[int | str, int]]:
-    tiny = np.flatnonzero((counts < FEW) | (counts < 0.01 * counts.mean()))
-    return [(source.class_names[label], int(counts[label])) for label in tiny[np.argsort(counts[tiny], kind="stable")]]
 
 
 def _plain(name: Any) -> int | str:

@@ -120,14 +120,9 @@ class Reference:
         values = _values(source, rows)
         if values.shape[1] != (width := len(self.basis) or self.vectors.shape[1]):
             raise InputError(f"{source.name} has {values.shape[1]} features, but the run was trained on {width}")
-        return rows, self._short(self._scaled(values))
-
-    def _scaled(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        return (values - self.mean) / self.std if len(self.mean) else unit(values)
-
-    def _short(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        values = (values - self.mean) / self.std if len(self.mean) else unit(values)
         short = values @ self.basis if len(self.basis) else values
-        return short if len(self.mean) else unit(short)
+        return rows, short if len(self.mean) else unit(short)
 
 
 def _values(source: Source, rows: Labels) -> npt.NDArray[np.float32]:

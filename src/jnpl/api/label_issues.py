@@ -129,9 +129,8 @@ def find_label_issues(
     run_options = data_options.run_options(changes)
     origin = Origin(options=None if opening is None else data_options.to_json())
     if source.tags is not None:
-        return with_index(
-            run_tags(OpenedData(source), run_options, folder, origin=origin, report=report).findings, data
-        )
+        of_tags = run_tags(OpenedData(source), run_options, folder, origin=origin, report=report)
+        return with_index(of_tags.findings, data)
     result = run(OpenedData(source), run_options, folder, origin=origin, report=report)
     if folder is not None:
         return with_index(folder.findings, data)  # also in those of several processes that have no result
@@ -142,9 +141,8 @@ def find_label_issues(
 
 def _opened_by(data: Any, labels: Any, options: dict[str, Any]) -> OpenOptions | None:
     """Return the options by which the data can be opened again; None if they are objects in memory."""
-    if not isinstance(data, str | os.PathLike) or callable(options.get("embed")):
-        return None
-    if labels is not None and not isinstance(labels, str):
+    is_named = isinstance(data, str | os.PathLike) and (labels is None or isinstance(labels, str))
+    if not is_named or callable(options.get("embed")):
         return None
     return OpenOptions(**(options if labels is None else {**options, "label_column": labels}))
 
@@ -180,11 +178,9 @@ def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, optio
         return _labelled_frame(data, labels, class_names, options)
     if strange := [name for name in options if name not in ("embed", "merge_classes", "one_class")]:
         raise InputError(f"{', '.join(strange)} has no meaning for arrays")
-    if isinstance(data, Source):
-        source = _relabelled(data, labels, class_names)
-    else:
-        source = from_arrays(data, labels, class_names=class_names)
-    return open_source(source, **options)
+    if not isinstance(data, Source):
+        return open_source(from_arrays(data, labels, class_names=class_names), **options)
+    return open_source(_relabelled(data, labels, class_names), **options)
 
 
 def make_tagged(
@@ -225,18 +221,14 @@ def _labelled_frame(data: Any, labels: Any, class_names: Sequence[str] | None, o
         raise InputError(f"{len(labels)} labels do not fit the {len(data)} rows of the data frame")
     if column in data.columns:
         raise InputError(f"labels are given twice: the data frame has a column {column!r} too")
-    source = open_source(data.assign(**{column: _as_column(labels)}), label_column=column, **options)
+    plain = labels.tolist() if hasattr(labels, "tolist") else list(labels)  # without an index of their own
+    source = open_source(data.assign(**{column: plain}), label_column=column, **options)
     if class_names is None:
         return source
     named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
     by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
     numbered, names = number_together(by_name, class_names)
     return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=names)
-
-
-def _as_column(labels: Any) -> Any:
-    """Return labels without an index of their own; the table checks them."""
-    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
 
 
 def _relabelled(source: Source, labels: Any, class_names: Sequence[str] | None) -> Source:
