@@ -1,10 +1,8 @@
 import numpy as np
 import pandas as pd
-import pytest
 from tests.helpers.checked import frame
 
 from jnpl import check, find_label_issues
-from jnpl.internal.errors import InputError
 
 
 def test_a_data_frame_keeps_its_index(checked_run):
@@ -25,8 +23,3 @@ def test_arrays_with_labels(tmp_path):
     )
     assert findings.worst(1).index.tolist() == [4]
     assert findings.class_names == ("no", "yes")
-
-
-def test_options_for_arrays_are_refused(checked_run):
-    with pytest.raises(InputError, match="has no meaning for arrays"):
-        check(checked_run, np.zeros((3, 4)), ["ant"] * 3, text_column="text")

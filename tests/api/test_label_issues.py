@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import jnpl
-from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.judging.posterior import posterior
 from jnpl.outputs.run_source import open_run_data
@@ -101,12 +100,6 @@ def test_scores_of_labels():
         jnpl.score_labels(labels, probs, score="margin")
     with pytest.raises(InputError, match="sum to 1"):
         jnpl.score_labels(labels, 2 * probs)
-
-
-def test_a_source_of_ones_own_is_taken(toy):
-    x, y, _ = toy
-    found = jnpl.find_label_issues(from_arrays(x, y), settings=QUICK)
-    assert len(found.label_quality) == 90
 
 
 def test_an_order_of_classes_holds_for_true_labels_too(toy):

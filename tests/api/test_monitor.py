@@ -8,7 +8,6 @@ import torch
 
 from jnpl.api.monitor import Monitor
 from jnpl.internal.errors import InputError
-from jnpl.judging.ledger import Ledger
 from jnpl.judging.posterior import posterior
 
 
@@ -26,13 +25,6 @@ def test_the_quality_is_the_mean_probability_of_the_given_label():
     np.testing.assert_allclose(monitor.findings([0, 2]).label_quality, expected, rtol=1e-6)
 
 
-def test_only_the_last_visits_count():
-    monitor = Monitor(num_samples=1, num_classes=2, history=3)
-    for p in (0.9, 0.1, 0.2, 0.6):
-        monitor.update([0], [[p, 1 - p]], probs=True)
-    assert monitor.findings([0]).label_quality[0] == pytest.approx((0.1 + 0.2 + 0.6) / 3)
-
-
 def test_no_epochs_are_needed():
     """A sampler that draws with replacement: each visit counts, however many there are in an epoch."""
     monitor = Monitor(num_samples=3, num_classes=2, history=10)
@@ -44,17 +36,6 @@ def test_no_epochs_are_needed():
     np.testing.assert_allclose(found.label_quality, [0.5, 0.3, np.nan], rtol=1e-6)
     assert found.is_label_issue.tolist() == [False, True, False]
     assert monitor.ledger.seen.tolist() == [3, 2, 0]
-
-
-def test_in_a_plain_loop_it_is_the_ledger():
-    random = np.random.default_rng(0)
-    monitor, ledger = Monitor(20, 4, history=3), Ledger(20, 4, history=3)
-    for epoch in range(5):
-        for index in np.split(random.permutation(20), 4):
-            logits = random.normal(size=(5, 4)).astype(np.float32)
-            monitor.update(index, logits)
-            ledger.record(index, torch.tensor(logits).softmax(1), epoch)
-    np.testing.assert_array_equal(monitor.ledger.mean_probs(), ledger.mean_probs())
 
 
 @pytest.mark.parametrize("kind", ["list", "array", "read-only", "float64", "bfloat16", "with gradient"])

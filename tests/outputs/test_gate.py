@@ -93,7 +93,11 @@ def test_sarif_names_files_from_the_working_directory(batch, tmp_path, monkeypat
     findings = replace(batch.findings, paths=np.array([f"ant/{at}.png" for at in batch.findings.ids], object))
     source = replace(batch.data.source, root=str(tmp_path / "new photos"))
     photos = replace(batch, findings=findings, data=replace(batch.data, source=source))
-    for here, start in ((tmp_path, "new%20photos/ant/"), (tmp_path / "new photos", "ant/"), (tmp_path / "elsewhere", "file:///")):
+    for here, start in (
+        (tmp_path, "new%20photos/ant/"),
+        (tmp_path / "new photos", "ant/"),
+        (tmp_path / "elsewhere", "file:///"),
+    ):
         here.mkdir(exist_ok=True)
         monkeypatch.chdir(here)
         gate.write_sarif(tmp_path / "check.sarif", photos, "new photos")
