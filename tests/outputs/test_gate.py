@@ -90,9 +90,11 @@ def test_sarif(batch, tmp_path):
 
 
 def test_sarif_names_files_from_the_working_directory(batch, tmp_path, monkeypatch):
-    findings = replace(batch.findings, paths=np.array([f"ant/{at}.png" for at in batch.findings.ids], object))
+    names = np.array([f"ant/{at}.png" for at in batch.findings.ids], object)
+    findings = replace(batch.findings, ids=names, paths=names)
     source = replace(batch.data.source, root=str(tmp_path / "new photos"))
-    photos = replace(batch, findings=findings, data=replace(batch.data, source=source))
+    facts = {**batch.facts, "copies": [], "far": []}
+    photos = replace(batch, findings=findings, facts=facts, data=batch.data._replace(source=source))
     for here, start in (
         (tmp_path, "new%20photos/ant/"),
         (tmp_path / "new photos", "ant/"),

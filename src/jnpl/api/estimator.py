@@ -28,6 +28,8 @@ from jnpl.data.tags import Tags, as_tags, checked_tags
 from jnpl.embedding.choice import AUTO, NONE
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
+from jnpl.judging.tag_findings import TagFindings
 from jnpl.methods.registry import METHODS
 from jnpl.methods.two_networks import TwoNetworks
 from jnpl.models.build import Factory
@@ -172,12 +174,14 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             self.input_shape_ = () if listed is not None else values.shape[1:]
         result, model = self._train(source if tags is None else checked_tags(source))
         self.classes_ = classes
-        self.findings_ = with_index(result.findings, frame)
         self.label_quality_ = np.full(len(X), np.nan)
+        self.findings_: Findings | TagFindings
         if isinstance(result, TagRunResult):
+            self.findings_ = with_index(result.findings, frame)
             self.label_quality_[kept] = result.findings.sample_quality
             self.history_, self.n_iter_ = [], int(result.results["epochs"])
         else:
+            self.findings_ = with_index(result.findings, frame)
             self.label_quality_[kept] = result.findings.label_quality
             self.history_, self.n_iter_ = result.history, len(result.history)
         self.module_ = deepcopy(model.network).cpu().eval()

@@ -65,8 +65,8 @@ def with_classes_of(names: Sequence[Any], source: Source) -> Source:
     of_class = np.array([number[str(name)] for name in source.class_names], np.int64)
     true = None if source.true_labels is None else of_class[source.true_labels]
     decided = None if source.decided is None else np.append(of_class, -1)[source.decided]
-    labelled = replace(source, labels=of_class[source.labels], true_labels=true, decided=decided)
-    return replace(labelled, class_names=classes, test=None, validation=None)
+    of_samples: dict[str, Any] = {"labels": of_class[source.labels], "true_labels": true, "decided": decided}
+    return replace(source, **of_samples, class_names=classes, test=None, validation=None)
 
 
 def join(old: Source, new: Source) -> Source:
