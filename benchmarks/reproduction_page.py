@@ -29,7 +29,6 @@ from jnpl.experiments.features import PART
 from jnpl.experiments.paper import DATA_NAMES, percent, printed
 from jnpl.experiments.paper_variants import FACTORS, SMALL, STABLE
 from jnpl.experiments.reproduce import beyond, output, table1
-from jnpl.experiments.reproduce.captions import caption, used
 from jnpl.experiments.reproduce.catalogue import (
     EXPERIMENTS,
     FIGURES,
@@ -43,6 +42,7 @@ from jnpl.experiments.reproduce.cost import TERA, gpu_hours
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
 from jnpl.experiments.reproduce.fig1 import sides
 from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
+from jnpl.experiments.reproduce.output import caption, used
 from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns, load, mean_curve
 from jnpl.experiments.reproduce.table1 import accuracies
 from jnpl.experiments.result_tables import markdown_table

@@ -5,7 +5,7 @@
 - `beyond`: tables that are not in the paper: human labels, a linear head, when PL+ begins, class weights, NL+ with
   100 classes.
 - `experiment`: what a figure or table has; `paper_runs`: stored runs by what the paper calls them.
-- `captions`, `output`: captions, the output folder with index.html.
+- `output`: captions, and the output folder with index.html.
 - `drawing`: what several figures share.
 - `cost`: GPU hours of the paper's scale, estimated.
 """
