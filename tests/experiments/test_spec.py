@@ -8,7 +8,7 @@ from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "seed": 1}
-CIFAR = {**IRIS, "data": "cifar10", "pixels": 16, "images": 40, "test_images": 20, "net": "resnet8"}
+CIFAR = {**IRIS, "data": "cifar10", "pixels": 16, "images": 40, "net": "resnet8"}
 SYMM60 = {"data": "cifar10", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "small"}
 
 
@@ -23,7 +23,6 @@ def test_every_setting_makes_another_key():
     others = [
         {"row": "gce"},
         {"images": 50},
-        {"start": 1},
         {"test_images": 5},
         {"pixels": 32},
         {"noise": "asymm"},

@@ -13,7 +13,7 @@ from jnpl.training.phases import make_phases
 from jnpl.training.pseudo_labels import pseudo_label_settings
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "seed": 1}
-CIFAR = {**IRIS, "data": "cifar10", "pixels": 16, "images": 40, "test_images": 20, "net": "resnet8"}
+CIFAR = {**IRIS, "data": "cifar10", "pixels": 16, "images": 40, "net": "resnet8"}
 
 
 def recipe_of(variant, data, scale, weights=None, setting=("none", 0.0)):

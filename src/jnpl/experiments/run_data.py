@@ -24,8 +24,6 @@ from jnpl.noise import generate as noise
 if TYPE_CHECKING:
     from jnpl.experiments.spec import RunSpec
 
-HELD_OUT = 0.2  # of CIFAR's training images, the last, take the place of the test set where settings are chosen
-
 
 def load(spec: RunSpec, root: Path | None) -> Source:
     """Return the samples of a run with given and true labels, and its test set as `test`.
@@ -43,15 +41,10 @@ def load(spec: RunSpec, root: Path | None) -> Source:
         whole = open_source(spec.data, root=root, val_size=val_size)
     if whole.test is None:
         raise InputError(f"{spec.data} has no test set")
-    images = len(whole) - spec.start if size.images is None else size.images
-    images = images if spec.scale is None else min(images, len(whole))
-    end = spec.start + images
-    if not spec.start < end <= len(whole):
-        raise InputError(f"a run needs samples {spec.start:,} to {end:,}, {spec.data} has {len(whole):,}")
-    kept = whole if images == len(whole) else part(whole, np.arange(spec.start, end))
-    test = first(_held_out(whole, end) if spec.start else whole.test, spec.test_images)
+    images = size.images if spec.scale is None or size.images is None else min(size.images, len(whole))
     pixels = "" if size.pixels is None else f"-{size.pixels}px"
-    clean = replace(downsample(kept, size.pixels), test=downsample(test, size.pixels), validation=whole.validation)
+    test = downsample(first(whole.test, spec.test_images), size.pixels)
+    clean = replace(downsample(first(whole, images), size.pixels), test=test, validation=whole.validation)
     return replace(clean, name=f"{spec.data}{pixels}+{spec.noise}{spec.rate:g}", labels=given_labels(clean, spec))
 
 
@@ -103,12 +96,3 @@ def first(source: Source, count: int | None) -> Source:
     if count is not None and count > len(source):
         raise InputError(f"a run needs {count:,} samples of {source.name}, there are {len(source):,}")
     return source if count in (None, len(source)) else part(source, np.arange(count))
-
-
-def _held_out(whole: Source, end: int) -> Source:
-    """The last training images with their true labels, in place of the test set."""
-    start = round((1 - HELD_OUT) * len(whole))
-    if end > start:
-        raise InputError(f"with a start, images from {start:,} on are held out; a run needs images to {end:,}")
-    held_out = part(whole, np.arange(start, len(whole)))
-    return replace(held_out, labels=true_labels(held_out))

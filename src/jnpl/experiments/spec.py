@@ -45,8 +45,9 @@ _REFINED_NL: dict[str, Any] = {
     "pl_mean": "selected",
     "guard": 0.0,
 }
+_ONCE = {"start": 0}  # a setting that a run had when results were stored
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
-_AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
+_AT_SIZE = ("images", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
 
 
 class RunSpec(Settings):
@@ -76,15 +77,17 @@ class RunSpec(Settings):
     classify: bool = Field(False, description="at a scale: go on to a classifier, where the method does")
     weights: str | None = Field(None, description="at a scale: pretrained weights, for recipes that begin with some")
     images: int | None = Field(None, ge=1, description="training samples; None: all")
-    start: int = Field(
-        0, ge=0, description="CIFAR: the first training image; above 0, test images are training images from 40,000 on"
-    )
     test_images: int | None = Field(None, ge=1, description="the first of the test set; None: all")
     pixels: Literal[16, 32] | None = Field(None, description="CIFAR: 16 are means of 2 x 2")
     net: str = "auto"
     epochs: int = Field(30, ge=1)
     batch_size: int = Field(64, ge=2)
     padding: int = Field(0, ge=0, description="CIFAR: before the random crop of the rivals; 0: flip only")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_earlier_settings(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if name not in _ONCE or value != _ONCE[name]}
 
     @model_validator(mode="after")
     def _check_combinations(self) -> RunSpec:
@@ -103,9 +106,9 @@ class RunSpec(Settings):
             raise ValueError(f"without a scale, data is one of {', '.join((*CIFAR, *TABLES))}, got {self.data!r}")
         if self.data in CIFAR and self.pixels is None:
             raise ValueError(f"{self.data} needs pixels, 16 or 32")
-        if self.data not in CIFAR and (self.pixels is not None or self.start or self.padding):
-            values = f"got {self.pixels}, {self.start} and {self.padding} with {self.data!r}"
-            raise ValueError(f"pixels, start and padding are for {' and '.join(CIFAR)}, {values}")
+        if self.data not in CIFAR and (self.pixels is not None or self.padding):
+            values = f"got {self.pixels} and {self.padding} with {self.data!r}"
+            raise ValueError(f"pixels and padding are for {' and '.join(CIFAR)}, {values}")
         return self
 
     @model_serializer(mode="wrap")
@@ -145,7 +148,7 @@ class RunSpec(Settings):
         results depend on: recipe (but for where it runs), data, noise and seed.
         """
         if self.scale is None:
-            return self.model_dump(mode="json")
+            return {**self.model_dump(mode="json"), **_ONCE}
         size = SCALES[self.scale]
         data = {
             "name": self.data,
