@@ -62,6 +62,12 @@ seed. symm, asymm: per cent of injected noise ([label
 noise](../bench.md#label-noise-for-experiments)); natural: labels of people (CIFAR-10N worse)
 or by keyword rules (news). `python benchmarks/own_loop.py run --data DIR` fills `benchmarks/results/own_loop.jsonl`,
 `page` writes this page. The form of `RobustLoss` was chosen on seed 0 of fourteen of these columns."""
+TRIED = """Clean labels: `RobustLoss` learns little from samples that contradict it, and some of them are right. Tried:
+let the exponent fall again where fewer than a quarter of the labels contradict, and with plausible classes. On digits
+the accuracy with clean labels was then 0.958 (30 epochs) and 0.974 (100), nearly cross-entropy's, and the columns of 30
+epochs with noise were the same bit for bit. But on news with labels by rules (seed 0) AP fell from 0.529 to 0.410, to
+0.459 with a tenth in place of a quarter. There too the agreement is 0.94 and the other labels are plausible, but they
+are wrong: what the loss measures cannot tell the two apart, so the exponent stays high."""
 COSTS: tuple[tuple[str, int, Callable[[], nn.Module], tuple[int, ...], int], ...] = (
     ("MLP on 64 numbers", 64, lambda: mlp(64, 10, (256,)), (64,), 10),
     ("ResNet-8 at 16 px", 128, lambda: resnet8(10), (3, 16, 16), 10),
@@ -481,7 +487,7 @@ def page_text(file: Path) -> str:
         else:
             loop, kind, loss, _ = name.split("/")
             columns.setdefault(f"{loop}/{kind}", {}).setdefault(loss, []).append(line["results"])
-    parts = [HEAD, verdicts(columns, costs), *(tables(name, columns) for name in LOOPS)]
+    parts = [HEAD, verdicts(columns, costs), TRIED, *(tables(name, columns) for name in LOOPS)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
