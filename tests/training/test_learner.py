@@ -1,12 +1,14 @@
 """Optimisers, and the running mean of weights against plain arithmetic: what belongs to it, and what is put back."""
 
+import copy
+
 import pytest
 import torch
 from tests.helpers.steps import linear, normed
 from torch import nn
 
 from jnpl.losses.short_training import EpochCounts
-from jnpl.methods.base import Method
+from jnpl.methods.base import Method, ParameterGroup
 from jnpl.recipes.schema import Training
 from jnpl.training.learner import AveragedWeights, make_optimizer
 
@@ -179,3 +181,34 @@ def test_optimizers_take_their_settings():
     assert sgd.defaults["nesterov"] is False
     assert (adam.defaults["betas"], adam.defaults["weight_decay"]) == ((0.7, 0.999), 0.2)
     assert len(sgd.param_groups) == 1  # biases and batch norm decay too (row 16)
+
+
+@pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.2)])
+def test_sgd_without_the_compiler_is_that_of_torch(momentum, decay):
+    plan = Training(epochs=1, lr=0.3, momentum=momentum, weight_decay=decay)
+    nets, saved = [], None
+    for plain in (False, True):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+        net.extra = nn.Parameter(torch.ones(2))  # trained by a plan of its own
+        group = ParameterGroup((net.extra,), lr=2.0, momentum=0.5, weight_decay=0.1)
+        optimizer = make_optimizer(net, plan, (group,), plain=plain)
+        for step in range(4):
+            if step == 2 and plain:  # continues from what torch's has saved
+                optimizer = make_optimizer(net, plan, (group,), plain=plain)
+                optimizer.load_state_dict(saved)
+            optimizer.param_groups[0]["lr"] = 0.3 / (step + 1)
+            ((net(torch.arange(6.0).view(2, 3)) * net.extra) ** 2).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            assert all(parameter.grad is None for parameter in net.parameters())
+            if step == 1 and not plain:
+                saved = copy.deepcopy(optimizer.state_dict())
+        nets.append((net.state_dict(), optimizer.state_dict()))
+    (weights, state), (weights_of_ours, state_of_ours) = nets
+    assert all(torch.equal(weights_of_ours[name], value) for name, value in weights.items())
+    assert state_of_ours["state"].keys() == state["state"].keys()
+    for number, slots in state_of_ours["state"].items():
+        assert torch.equal(slots["momentum_buffer"], state["state"][number]["momentum_buffer"])
+    for group, of_ours in zip(state["param_groups"], state_of_ours["param_groups"], strict=True):
+        assert of_ours.items() <= group.items()

@@ -363,16 +363,23 @@ def _em(
     known_pairs, place = np.unique(pairs, return_inverse=True)
     place = np.asfortranarray(place.reshape(pairs.shape))
     first_rounds = 0 if free is None else _FREE_ROUNDS
+    order, true = place.ravel("F"), known_pairs // size
+
+    def by_pair(values: Floats) -> Floats:
+        return np.bincount(order, values.ravel("F"), len(known_pairs)).astype(np.float64)
+
+    def by_class(values: Floats) -> Floats:  # sums of few classes wait for each other: those of pairs do not
+        return np.bincount(true, by_pair(values), size).astype(np.float64)
+
     for number in range(_MAX_ROUNDS):
-        rates = model.transition(known_pairs, known_pairs // size, known_pairs % size)
+        rates = model.transition(known_pairs, true, known_pairs % size)
         shares = _responsibilities(model, candidates, rates[place.T].T)
         reached = float(np.log(shares.likelihood).mean())
         if number > first_rounds and abs(reached - model.log_likelihood) < tolerance:
             break
-        counts: Floats = np.bincount(place.ravel("F"), shares.by_matrix.ravel("F"), len(known_pairs)).astype(np.float64)
         forced = free if number < first_rounds else None
-        shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
-        scale, bias = _temperature(model, candidates, shares, expected_scale)
+        shared, own_pairs, own_rates, diagonal = _rates(known_pairs, by_pair(shares.by_matrix), size, forced)
+        scale, bias = _temperature(model, candidates, shares, expected_scale, by_class)
         model = NoiseModel(
             scale,
             bias,
@@ -425,25 +432,30 @@ def _responsibilities(model: NoiseModel, candidates: Candidates, rates: Floats) 
 
 def _softmax(model: NoiseModel, candidates: Candidates, exponent: float) -> tuple[Floats, Floats]:
     """Return probabilities (N, K) and that of all classes not listed (N,)."""
-    logits = exponent * model.scale * candidates.logs + model.bias[candidates.classes]
-    if not candidates.others:
-        logits -= logits.max(1, keepdims=True)
-        weights = np.exp(logits)
-        return weights / weights.sum(1, keepdims=True), np.zeros(len(weights))
-    other = exponent * model.scale * candidates.rest + np.log(candidates.others)
-    top = np.maximum(logits.max(1), other)
-    weights, left = np.exp(logits - top[:, None]), np.exp(other - top)
+    # The largest logit of a sample is a bias, which is small: nothing overflows.
+    weights = np.exp(exponent * model.scale * candidates.logs + model.bias[candidates.classes])
+    left = np.zeros(len(weights))
+    if candidates.others:
+        left = np.exp(exponent * model.scale * candidates.rest + np.log(candidates.others))
     total = weights.sum(1) + left
-    return weights / total[:, None], left / total
+    weights /= total[:, None]
+    return weights, left / total
 
 
 def _temperature(
-    model: NoiseModel, candidates: Candidates, shares: _Responsibilities, expected_scale: float | None
+    model: NoiseModel,
+    candidates: Candidates,
+    shares: _Responsibilities,
+    expected_scale: float | None,
+    by_class: Callable[[Floats], Floats],
 ) -> tuple[float, Floats]:
-    """Return scale and biases after a Newton step each on the expected log-likelihood (both with normal priors)."""
-    size, logs, rest = candidates.num_classes, candidates.logs, np.nan_to_num(candidates.rest)
+    """Return scale and biases after a Newton step each on the expected log-likelihood (both with normal priors).
+
+    `by_class` sums numbers (N, K) of candidates for each class (C,).
+    """
+    logs, rest = candidates.logs, np.nan_to_num(candidates.rest)
     slope = float((shares.by_matrix * logs).sum() + model.exponent * (shares.by_instance * logs[:, 0]).sum())
-    targets = shares.by_matrix.copy()
+    targets = shares.by_matrix.copy("K")  # as the others, in columns: sums over classes are faster
     targets[:, 0] += shares.by_instance
     curve, bend = 0.0, np.zeros_like(targets)
     parts = [(1.0, shares.by_matrix.sum(1), shares.p, shares.rest)]
@@ -451,8 +463,10 @@ def _temperature(
         parts.append((model.exponent, shares.by_instance, shares.soft, shares.soft_rest))
     for exponent, weight, p, left in parts:
         weighted = weight[:, None] * p
-        mean = (p * logs).sum(1) + left * rest
-        square = (p * logs**2).sum(1) + left * rest**2
+        moment = p * logs
+        mean = moment.sum(1) + left * rest
+        moment *= logs
+        square = moment.sum(1) + left * rest**2
         slope -= float(exponent * (weight * mean).sum())
         curve += float(exponent**2 * (weight * (square - mean**2)).sum())
         targets -= weighted
@@ -460,9 +474,7 @@ def _temperature(
     if expected_scale is not None:
         slope -= _SCALE_PRIOR * len(logs) * (model.scale - expected_scale)
         curve += _SCALE_PRIOR * len(logs)
-    classes = candidates.classes.ravel("F")
-    gradient = np.bincount(classes, targets.ravel("F"), size) - _BIAS_PRIOR * model.bias
-    bias = model.bias + gradient / (_BIAS_PRIOR + np.bincount(classes, bend.ravel("F"), size))
+    bias = model.bias + (by_class(targets) - _BIAS_PRIOR * model.bias) / (_BIAS_PRIOR + by_class(bend))
     return float(np.clip(model.scale + slope / max(curve, 1e-9), 0.05, 20.0)), bias - bias.mean()
 
 

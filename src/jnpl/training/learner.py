@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from jnpl.internal.errors import InputError
 from jnpl.training.loop import OWN_PLAN
-from jnpl.training.processes import gather
+from jnpl.training.processes import OneProcess, gather
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -35,8 +35,10 @@ class Learner:
 
     @cached_property
     def wrapped_optimizer(self) -> Any:
-        """The optimiser as the loop calls it, made when it is first needed: PyTorch imports its compiler for it."""
-        optimizer = make_optimizer(self.method, self.plan, self.method.parameter_groups())
+        """The optimiser as the loop calls it, made when it is first needed: for PyTorch's, its compiler is imported."""
+        optimizer = make_optimizer(
+            self.method, self.plan, self.method.parameter_groups(), plain=isinstance(self.fabric, OneProcess)
+        )
         return self.fabric.setup_optimizers(optimizer)
 
     @property
@@ -134,10 +136,57 @@ class BestWeights:
             self.accuracy = accuracy
 
 
+class PlainSGD:
+    """`torch.optim.SGD`, bit by bit, without the import of PyTorch's compiler, which takes a second."""
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float, *, momentum: float, weight_decay: float) -> None:
+        self.param_groups = [{"lr": lr, "momentum": momentum, "weight_decay": weight_decay} | group for group in groups]
+        self.speed: dict[int, Tensor] = {}  # of each parameter, by its number
+
+    @property
+    def _parameters(self) -> list[tuple[nn.Parameter, dict[str, Any]]]:
+        return [(parameter, group) for group in self.param_groups for parameter in group["params"]]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move all parameters that have a gradient."""
+        for number, (parameter, group) in enumerate(self._parameters):
+            if (gradient := parameter.grad) is None:
+                continue
+            if group["weight_decay"]:
+                gradient = gradient.add(parameter, alpha=group["weight_decay"])
+            if group["momentum"]:
+                speed = self.speed.get(number)
+                self.speed[number] = gradient = (
+                    gradient.clone() if speed is None else speed.mul_(group["momentum"]).add_(gradient)
+                )
+            parameter.add_(gradient, alpha=-group["lr"])
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter, _ in self._parameters:
+            parameter.grad = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state in the form of `torch.optim.SGD`."""
+        numbers = iter(range(len(self._parameters)))
+        groups = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
+        return {"state": {at: {"momentum_buffer": speed} for at, speed in self.speed.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        self.speed = {at: slots["momentum_buffer"].clone() for at, slots in state["state"].items()}
+        for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
+            group |= {name: value for name, value in saved.items() if name != "params"}
+
+
 def make_optimizer(
-    method: nn.Module, plan: Training, own_groups: tuple[ParameterGroup, ...] = ()
+    method: nn.Module, plan: Training, own_groups: tuple[ParameterGroup, ...] = (), *, plain: bool = False
 ) -> torch.optim.Optimizer:
-    """Return SGD, Adam or AdamW over all parameters; groups with a plan of their own come last, for SGD alone."""
+    """Return SGD, Adam or AdamW over all parameters; groups with a plan of their own come last, for SGD alone.
+
+    `plain`: one process without Fabric, where `PlainSGD` is enough.
+    """
     if own_groups and plan.optimizer != "sgd":
         raise InputError(f"setting train.optimizer: this method has parameters that need sgd, got {plan.optimizer}")
     if own_groups and plan.clip_norm is not None:
@@ -156,6 +205,7 @@ def make_optimizer(
         for group in own_groups
     ]
     if plan.optimizer == "sgd":
-        return torch.optim.SGD(groups, plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
-    kind = torch.optim.Adam if plan.optimizer == "adam" else torch.optim.AdamW
-    return kind(groups, plan.lr, betas=(plan.momentum, 0.999), weight_decay=plan.weight_decay)
+        kind = cast("type[torch.optim.SGD]", PlainSGD) if plain else torch.optim.SGD
+        return kind(groups, plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
+    adam = torch.optim.Adam if plan.optimizer == "adam" else torch.optim.AdamW
+    return adam(groups, plan.lr, betas=(plan.momentum, 0.999), weight_decay=plan.weight_decay)

@@ -118,7 +118,7 @@ def train(
                 # A gradient that is not finite shows in the next loss (or is the gradient scaler's to skip).
                 fabric.clip_gradients(method, optimizer, max_norm=settings.clip_norm, error_if_nonfinite=False)
             optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
             callback.after_step()
         callback.after_epoch()
         position.epoch, position.step, position.sums, position.samples = position.epoch + 1, 0, {}, 0

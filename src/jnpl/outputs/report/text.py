@@ -24,6 +24,8 @@ def plain(value: object, limit: int = 160) -> str:
     if len(text) > limit:
         head = (limit - 1) * 2 // 5  # the end of a path says more than its beginning
         text = f"{text[:head]}…{text[head + 1 - limit :]}"
+    if text.isprintable():
+        return text
     return "".join(letter if _is_shown(letter) else letter.encode("unicode_escape").decode() for letter in text)
 
 
