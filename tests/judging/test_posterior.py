@@ -285,3 +285,14 @@ def test_classes_are_predicted_as_often_as_they_truly_occur():
     for other in (of_its_own, np.full((3, 3), 0.001) + 0.997 * np.eye(3), np.full((3, 3), 1 / 3)):
         assert with_true_shares(learnt, labels, other) is learnt
     assert with_true_shares(learnt[:1], labels[:1], transition) is not None
+
+
+def test_very_many_probabilities_take_half_the_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(4), 200)
+    labels = np.where(rng.random(200) < 0.7, probs.argmax(1), rng.integers(4, size=200))
+    expected = posterior(probs, labels)
+    monkeypatch.setattr("jnpl.judging.posterior._MANY_NUMBERS", probs.size - 1)
+    found = posterior(probs, labels)
+    assert (expected.probs.dtype, found.probs.dtype) == (np.float64, np.float32)
+    np.testing.assert_allclose(found.probs, expected.probs, atol=1e-5)

@@ -33,6 +33,7 @@ _OWN_RATE = 3.0  # times the mean rate of the less frequent mistakes: a mistake 
 _MAX_ROUNDS = 100
 _TOLERANCE = 1e-5  # EM stops when no entry of T changes by more
 _BLOCK = 1 << 22  # numbers that are worked on at once
+_MANY_NUMBERS = 1 << 26  # probabilities from which float32 is enough
 _MAX_MATRIX = 500  # classes up to which mistakes may have rates of their own
 _NEARLY_ALL = 0.99  # rate of right labels above which the shares of classes are as given
 _SHARE_ROUNDS, _SHARE_ROWS, _MOST_FACTOR = 20, 50_000, 10.0  # in which classes get their factors; between the factors
@@ -99,7 +100,7 @@ def posterior(
         old, matrix = matrix, tied(counts / counts.sum(axis=1, keepdims=True))
         if np.abs(matrix - old).max() < _TOLERANCE:
             break
-    whole = np.full(predicted.shape, np.nan)
+    whole = np.full(predicted.shape, np.nan, p.dtype)
     for label, part in parts.items():
         whole[rows[part]] = _bayes(p[part], matrix[:, label], true[part])
     return Posterior(whole, matrix)
@@ -135,23 +136,28 @@ def with_true_shares(
         predicted /= predicted.sum(axis=1, keepdims=True)
         factor *= shares / np.maximum(predicted.mean(axis=0), _MIN_PROB)
         factor = np.clip(factor / factor.max(), 1 / _MOST_FACTOR, 1.0)
-    adapted = probs * factor
+    adapted: npt.NDArray[np.floating] = probs * factor.astype(probs.dtype)
     adapted /= adapted.sum(axis=1, keepdims=True)
     return adapted
 
 
-def without_background(probs: npt.NDArray[np.floating]) -> Floats:
+def float_type(numbers: int) -> type[np.floating]:
+    """Return the type of so many probabilities: float64 would double the memory of a million samples."""
+    return np.float32 if numbers > _MANY_NUMBERS else np.float64
+
+
+def without_background(probs: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     """Return (N, C) probabilities minus the mean probability of the other classes in the most certain samples.
 
     >>> without_background(np.array([[0.7, 0.1, 0.1, 0.1], [0.5, 0.3, 0.1, 0.1]])).round(3).tolist()
     [[1.0, 0.0, 0.0, 0.0], [0.666, 0.333, 0.0, 0.0]]
     """
-    p: Floats = np.maximum(probs, _MIN_PROB, dtype=np.float64)
+    p: npt.NDArray[np.floating] = np.maximum(probs, _MIN_PROB, dtype=float_type(probs.size))
     p /= p.sum(axis=1, keepdims=True)
     samples, size = p.shape
     if samples and size > 1:
         certain = np.sort(p.max(axis=1))[-max(round(_MOST_CERTAIN * samples), 1) :]
-        background, block = (1 - certain.mean()) / (size - 1), max(_BLOCK // size, 1)
+        background, block = float(1 - certain.mean()) / (size - 1), max(_BLOCK // size, 1)
         for start in range(0, samples, block):
             part = p[start : start + block]
             np.maximum(part - background, _MIN_KEPT * part, out=part)
@@ -220,7 +226,7 @@ def _make_certain(q: npt.NDArray[np.floating], true: npt.NDArray[np.int64]) -> N
     q[sure, true[sure]] = 1
 
 
-def _bayes(p: Floats, rates: Floats, true: npt.NDArray[np.int64]) -> Floats:
+def _bayes(p: npt.NDArray[np.floating], rates: Floats, true: npt.NDArray[np.int64]) -> Floats:
     """Return the posterior (M, C) of samples with one given label, whose `rates` (C,) are P(given | true)."""
     q = p * rates
     q /= q.sum(axis=1, keepdims=True)

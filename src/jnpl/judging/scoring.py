@@ -17,7 +17,7 @@ from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import monotone
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
-from jnpl.judging.posterior import Floats, Posterior, posterior, with_true_shares
+from jnpl.judging.posterior import Posterior, float_type, posterior, with_true_shares
 from jnpl.judging.trees import TreePredictions, share_agreeing
 from jnpl.recipes.schema import Judging
 
@@ -33,6 +33,7 @@ MAX_NETWORK_LEAD = 0.1
 
 _UNEVEN_RULE = 2  # times the labels of the smallest class, chosen on docs/results/noise-rate.md
 BY_RULE = "judged by the posterior alone: the labels seem to follow a rule, of uneven classes"
+_BLOCK = 1 << 16  # samples
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
 
@@ -88,7 +89,7 @@ def final_probs(
         return FinalProbs(None)
     labels, judged_by = training_set.labels, None
     if settings.score == "network":
-        probs = training_set.probabilities(network).astype(np.float64)
+        probs: npt.NDArray[np.floating] = training_set.probabilities(network).astype(np.float64)
     else:
         probs = mean_probs(network, training_set)
     if trees is not None:
@@ -101,15 +102,22 @@ def final_probs(
 
 
 def _blend(
-    probs: Floats, labels: npt.NDArray[np.int64], corrected: Posterior, decided: npt.NDArray[np.int64] | None
-) -> Floats:
-    """Return the mean of probabilities (N, C) and their posterior, both with the estimated true shares of classes."""
-    if corrected.transition is None or (adapted := with_true_shares(probs, labels, corrected.transition)) is probs:
-        return (probs + corrected.probs) / 2
-    mixed = adapted * corrected.transition.T[labels]
-    mixed /= mixed.sum(axis=1, keepdims=True)
-    if decided is not None:
-        mixed[decided >= 0] = corrected.probs[decided >= 0]
+    probs: npt.NDArray[np.floating],
+    labels: npt.NDArray[np.int64],
+    corrected: Posterior,
+    decided: npt.NDArray[np.int64] | None,
+) -> npt.NDArray[np.floating]:
+    """Return the mean of probabilities (N, C) and their posterior, both with the estimated true shares of classes; it
+    takes the place of the posterior."""
+    mixed, adapted = corrected.probs, probs
+    if corrected.transition is not None:
+        adapted = with_true_shares(probs, labels, corrected.transition)
+    if adapted is not probs and corrected.transition is not None:
+        given_rates, free = corrected.transition.T, np.ones(len(labels), bool) if decided is None else decided < 0
+        for start in range(0, len(labels), _BLOCK):
+            rows = start + np.flatnonzero(free[start : start + _BLOCK])
+            part = adapted[rows] * given_rates[labels[rows]]
+            mixed[rows] = part / part.sum(axis=1, keepdims=True)
     mixed += adapted
     mixed /= 2
     return mixed
@@ -129,24 +137,24 @@ def follows_uneven_rule(findings: Findings, settings: Judging) -> bool:
 
 
 def with_trees(
-    probs: npt.NDArray[np.float64], trees: TreePredictions, labels: npt.NDArray[np.int64]
+    probs: npt.NDArray[np.floating], trees: TreePredictions, labels: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], str]:
     """Return the probabilities (N, C) of network, trees or the mean of both, and a line that says which.
 
     The network has been trained on the labels, the trees that predict a sample have not. If they still agree with the
     given labels more often, the network is the worse model and is left out. If they agree far less often, they are.
     """
-    network_agreement = share_agreeing(probs, labels)
+    network_agreement, of_network = share_agreeing(probs, labels), probs.astype(np.float64, copy=False)
     share, lead = f"{trees.agreement:.1%} of the labels without having seen them", network_agreement - trees.agreement
     if lead > MAX_NETWORK_LEAD:
         name = "judged by the network alone"
-        return probs, f"{name}: decision trees agree with {share}, the network with {network_agreement:.1%}"
-    tree_probs = _sharpened(trees.probs.astype(np.float64), float(np.nanmean(probs.max(axis=1))))
+        return of_network, f"{name}: decision trees agree with {share}, the network with {network_agreement:.1%}"
+    tree_probs = _sharpened(trees.probs.astype(np.float64), float(np.nanmean(of_network.max(axis=1))))
     if lead < 0:
         name = f"judged by decision trees alone ({trees.description})"
         return tree_probs, f"{name}: they agree with {share}, more than the network does ({network_agreement:.1%})"
     name = f"judged by the network and decision trees ({trees.description})"
-    return (probs + tree_probs) / 2, f"{name}, which agree with {share}"
+    return (of_network + tree_probs) / 2, f"{name}, which agree with {share}"
 
 
 def _sharpened(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.float64]:
@@ -210,10 +218,11 @@ def trusted_labels(labels: npt.NDArray[np.int64], decided: npt.NDArray[np.int64]
     return labels if decided is None else np.where(decided >= 0, decided, labels)
 
 
-def mean_probs(network: nn.Module, training_set: Predicted) -> npt.NDArray[np.float64]:
+def mean_probs(network: nn.Module, training_set: Predicted) -> npt.NDArray[np.floating]:
     """Return the mean (N, C) of the trained network's predictions and those recorded during training, which are less
     sure; of the network's alone if whole predictions were not recorded."""
-    probs = training_set.probabilities(network).astype(np.float64)
+    probs = training_set.probabilities(network)
+    probs = probs.astype(float_type(probs.size), copy=False)
     if training_set.ledger.keep == "full":
         history = training_set.ledger.mean_probs()
         history += probs
