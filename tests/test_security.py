@@ -81,7 +81,7 @@ _OWN = {
     "outputs/review/server.py",
 }  # that open pages and files of the package
 _OTHERS = {  # whose files are the package's, or were written or checked a moment ago; or that open no file
-    *("analysis/problems.py _hashed", "cli/app.py _discard_output"),
+    *("analysis/problems.py _hashed", "cli/app.py _discard_output", "cli/app.py _prepare_output"),
     *("data/loading/prepare.py _cached", "data/sources/cifar.py _class_names"),
     *("data/sources/cifar.py _read", "data/sources/cifar.py _unpacked", "data/sources/cifarn.py _refuse_large"),
     *("data/sources/download.py _receive", "data/sources/download.py _response", "data/sources/images.py decode"),

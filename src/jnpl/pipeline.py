@@ -225,6 +225,10 @@ def embed_data(opened: OpenedData, options: RunOptions, report: Reporter) -> Emb
 def _embedded(source: Source, options: RunOptions, report: Reporter) -> tuple[Source, dict[str, Any], list[str]]:
     """Return the data to train on, the changes without those that the embedding has used, and lines about it."""
     changes = dict(options.changes)
+    of_images = {"views": options.views != DEFAULT_VIEWS, "size": changes.get("data.size") is not None}
+    given = of_images | {"quality": options.quality != AUTO and source.kind == "vector"}
+    if source.kind != "image" and (strange := [name for name, is_given in given.items() if is_given]):
+        raise InputError(f"{strange[0]} (--{strange[0]}) has no meaning for {source.name}, which holds {source.kind}s")
     named_recipe = options.recipe not in (None, DEFAULT)  # then a network is trained from scratch by default
     own_recipe, model = named_recipe or changes.get("weights") is not None, str(changes.get("model", AUTO))
     if not uses_backbone(source, options.backbone, own_recipe=own_recipe, model=model):

@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -82,6 +84,21 @@ def test_an_output_that_is_full_and_a_reader_that_left():
     line = "jnpl: cannot read or write: No space left on device\n"
     assert [(each.communicate()[1], each.returncode) for each in (first, second)] == [(line, 2), (line, 2)]
     assert (third.communicate()[1], third.returncode) == ("", 1)
+
+
+@posix
+def test_letters_that_the_output_lacks_and_an_output_that_is_closed(tmp_path):
+    (tmp_path / "y.csv").write_text("label\n" + "猫\ndog\n" * 10, "utf-8")
+    command = [sys.executable, "-m", "jnpl", "corrupt", str(tmp_path / "y.csv"), "--rate", "0.3", "-o"]
+    narrow = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    run = partial(subprocess.run, capture_output=True, text=True, check=False)
+    done = run([*command, str(tmp_path / "a.npz")], env=narrow)
+    assert (done.returncode, "Error" in done.stderr) == (0, False)
+    assert "\\u732b" in done.stdout
+    for number, closed in enumerate((">&-", ">&- 2>&-")):
+        file = tmp_path / f"{number}.npz"
+        done = run(["sh", "-c", f"{shlex.join([*command, str(file)])} {closed}"])
+        assert (done.returncode, "Error" in done.stderr, file.exists()) == (0, False, True)
 
 
 def test_names_do_not_command_the_terminal(tmp_path, capsys, monkeypatch):

@@ -110,6 +110,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, suffix):
         ("utf-8", ""),
         ("utf-8-sig", ""),
         ("utf-16", "is not UTF-8: read as UTF-16"),
+        ("utf-32", "is not UTF-8: read as UTF-32"),
         ("utf-16-le", "is not UTF-8: read as UTF-16-LE"),
         ("utf-16-be", "is not UTF-8: read as UTF-16-BE"),
         ("latin-1", "is not UTF-8: read as Windows-1252 (Latin-1); if letters look wrong, save it as UTF-8"),

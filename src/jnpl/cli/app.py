@@ -85,6 +85,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     debug = "--debug" in ours
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, for their programmers; python -W shows them
+    _prepare_output()
     keep_freed_memory()  # before there are threads
     gc.set_threshold(100_000, 20)  # imports make a million objects and no garbage
     atexit.register(gc.freeze)  # what is left ends with the process: a last search for garbage takes half a second
@@ -136,6 +137,16 @@ def error_line(error: Exception) -> str | None:
             return f"cannot read or write: {error.strerror or error}"
         return f"cannot read or write {os.fsdecode(error.filename)!r}: {error.strerror or error}"
     return None
+
+
+def _prepare_output() -> None:
+    """Let letters that the encoding of the output lacks be written as \\u732b; output that is closed goes nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # the next file to be opened would take its place
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - open to the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

@@ -134,6 +134,8 @@ def _encoding(path: str | os.PathLike[str]) -> str:
         if not is_packed and (size := os.fstat(file.fileno()).st_size) > 2 * _HEAD:
             file.seek(size - _HEAD)  # of a sparse file, the end is zeros
             head += file.read()
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins with the mark of UTF-16
+        return "UTF-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"
     first, second = (head[start::2].count(0) / max(len(head) // 2, 1) for start in (0, 1))

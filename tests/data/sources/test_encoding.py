@@ -23,6 +23,11 @@ def apply(encoding, **cells):
     return encoding.apply(pd.DataFrame(cells), WHERE).tolist()
 
 
+def test_whole_numbers_that_a_float_cannot_tell_apart():
+    encoding = fit(a=[1.0, 2.0, 4.0], b=[10**30 + at * at for at in range(3)])
+    assert encoding.notes[-1] == "left out, numbers that differ beyond the 16th digit only: b"
+
+
 def test_lists_where_training_had_numbers():
     encoding = fit(a=[1.0, 2.0, 4.0], b=["x", "y", "x"])
     for name in ("a", "b"):

@@ -91,7 +91,7 @@ def values(cells: pd.Series[Any], kind: ColumnKind, name: str, where: str) -> Ar
     if strange.any():
         row = int(strange.argmax())
         shown = repr(cells.iloc[row])[:60] if np.isnan(parsed[row]) else f"{parsed[row]:g}"
-        right = {"number": "a finite number", "boolean": "true or false", "date": "a date like 2024-12-31"}[kind]
+        right = {"boolean": "true or false", "date": "a date like 2024-12-31"}.get(kind, "a finite number below 3e38")
         raise InputError(f"column {name!r} of {where} holds {shown} in row {row} (counted from 0), not {right}")
     return parsed
 

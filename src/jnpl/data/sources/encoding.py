@@ -124,12 +124,12 @@ class Encoding:
         """
         frame = with_text_names(frame)
         encoded: list[Column] = []
-        left_out: dict[str, list[str]] = {reason: [] for reason in ("rows", "codes", "constant")}
+        left_out: dict[str, list[str]] = {reason: [] for reason in ("rows", "codes", "alike", "constant")}
         refused = {}
         for name in frame.columns if columns is None else columns:
             cells = _cells(frame, name, where)
             kind = kind_of(cells)
-            if columns is None and _names_rows(name, cells, kind):
+            if columns is None and _names_rows(name, cells, kind, where):
                 left_out["rows"].append(name)
                 continue
             why = _objection(cells, kind)
@@ -143,7 +143,7 @@ class Encoding:
             elif column := _category(name, cells) if kind == "category" else _measure(name, kind, cells, where):
                 encoded.append(column)
             else:
-                left_out["constant"].append(name)
+                left_out["alike" if len(distinct(cells)[1]) > 1 else "constant"].append(name)
         if encoded and all(column.kind == "text" for column in encoded):
             refused |= {column.name: ("text", "text") for column in encoded}
         if refused:
@@ -207,7 +207,8 @@ def lone_text(frame: pd.DataFrame) -> str | None:
     useful = [
         name
         for name, kind in kinds.items()
-        if kind not in COLUMN_KINDS or (not _names_rows(name, frame[name], kind) and len(distinct(frame[name])[1]) > 1)
+        if kind not in COLUMN_KINDS
+        or (not _names_rows(name, frame[name], kind, "the table") and len(distinct(frame[name])[1]) > 1)
     ]
     if len(useful) != 1 or kinds[name := useful[0]] != "category":
         return None
@@ -301,7 +302,7 @@ def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
     return None
 
 
-def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
+def _names_rows(name: str, cells: pd.Series[Any], kind: str, where: str) -> bool:
     """Whether a column only numbers the rows, or names what they belong to.
 
     By its name with many different values (a shop_id of 20 shops is a category), as whole numbers that count the rows,
@@ -312,20 +313,20 @@ def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
     unique = not cells.isna().any() and cells.is_unique
     if name.casefold() in ROW_NAMES or _ROW_NAME.fullmatch(name):
         many = cells.nunique() > min(MOST_LEVELS, len(cells) / 2) and len(cells) >= FEW_ROWS
-        return (unique and name.casefold() in ROW_NAMES) or ((unique or many) and _is_whole(cells, kind))
+        return (unique and name.casefold() in ROW_NAMES) or ((unique or many) and _is_whole(name, cells, kind, where))
     if not unique:
         return False
-    if kind == "number" and len(cells) >= FEW_ROWS and _is_whole(cells, kind):
-        steps = np.diff(values(cells, "number", name, ""))
+    if kind == "number" and len(cells) >= FEW_ROWS and _is_whole(name, cells, kind, where):
+        steps = np.diff(values(cells, "number", name, where))
         return bool((steps == 1).all() or (steps == -1).all())
     return kind == "category" and not any(re.search(r"\s", level) or names_image(level) for level in levels(cells)[1])
 
 
-def _is_whole(cells: pd.Series[Any], kind: str) -> bool:
+def _is_whole(name: str, cells: pd.Series[Any], kind: str, where: str) -> bool:
     """Whether a column holds no fractions; floats may be whole numbers with gaps."""
     if kind != "number":
         return True
-    present = values(cells, "number", "", "")
+    present = values(cells, "number", name, where)
     return bool((present[~np.isnan(present)] % 1 == 0).all())
 
 
@@ -368,6 +369,8 @@ def _unused_notes(columns: list[Column], left_out: dict[str, list[str]], frame: 
         notes.append(f"left out because they only number or name the rows: {listed(left_out['rows'])} {_BACK}")
     if left_out["codes"]:
         notes.append(f"left out, texts or codes that are nearly all different: {listed(left_out['codes'])}")
+    if left_out["alike"]:
+        notes.append(f"left out, numbers that differ beyond the 16th digit only: {listed(left_out['alike'])}")
     if left_out["constant"]:
         notes.append(f"left out, the same in every row or empty: {listed(left_out['constant'])}")
     if ordered := [column.name for column in columns if _ordered(column, frame[column.name])]:
