@@ -129,6 +129,7 @@ def _read_table(session: "AuditSession", answers: Path) -> list[tuple[int, int]]
     place = {str(findings.ids[at]): at for at in session.facts().positions}
     labels = {str(name): number for number, name in enumerate(session.names)}
     words = {"wrong": WRONG_LABEL, "unsure": UNSURE_LABEL} | labels
+    answered: dict[str, str] = {}
     for cells in zip(table["id"].astype(str), table["label"].astype("string").fillna(""), strict=True):
         name, label = (text if text in place or text in words else unescaped(text) for text in cells)
         if not label.strip():
@@ -140,5 +141,7 @@ def _read_table(session: "AuditSession", answers: Path) -> list[tuple[int, int]]
                 else f"label {label!r} is no class"
             )
             raise InputError(f"{str(answers)!r}: {what}")
+        if answered.setdefault(name, label) != label:
+            raise InputError(f"{str(answers)!r}: id {name!r} has the label {answered[name]!r} and the label {label!r}")
         rows.append((place[name], words[label]))
     return rows

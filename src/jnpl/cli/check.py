@@ -55,8 +55,11 @@ def check(
     samples, and whether classes, noise rate or samples have shifted. Columns are those of the run. With --fail-above or
     --fail-on, the exit code is 3 if the data do not pass, and a line says why.
     """
-    from jnpl.outputs.gate import new_issues, parse_share, parse_signals, read_baseline, reasons
+    from jnpl.outputs.gate import new_issues, parse_share, parse_signals, read_baseline, reasons, refuse_other_file
 
+    for kind, file in (("junit", junit), ("sarif", sarif)):
+        if file is not None:
+            refuse_other_file(file, kind)
     share, names = None if fail_above is None else parse_share(fail_above), parse_signals(fail_on)
     listed = set() if baseline is None else read_baseline(baseline)
     from jnpl.run_folder import RunFolder

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import printable, write_text
+from jnpl.internal.files import printable, require_file, write_text
 from jnpl.internal.json_files import read_json
 from jnpl.outputs.checking import SIGNALS, CheckedBatch
 
@@ -22,6 +22,7 @@ _RULES = {  # of SARIF
     "like-nothing-in-the-run": ("The sample looks like nothing in the run", "note"),
     "unknown-class": ("The run does not know the class", "warning"),
 }
+_MARKS = {"junit": b"<testsuites>", "sarif": b"sarif"}  # at the beginning of what is written
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -49,9 +50,18 @@ def parse_share(text: str) -> float:
     return share
 
 
+def refuse_other_file(file: Path, kind: str) -> None:
+    """Raise an InputError if a file is there that is no earlier output of the option `kind`: it may be data."""
+    if not file.exists():
+        return
+    with require_file(file).open("rb") as stream:
+        if _MARKS[kind] not in stream.read(200):
+            raise InputError(f"{str(file)!r} is there already, and no earlier output of --{kind}; name another file")
+
+
 def parse_signals(text: str | None) -> list[str]:
     """Return the names of --fail-on, separated by commas."""
-    names = [] if text is None else [name.strip() for name in text.split(",")]
+    names = [] if text is None else list(dict.fromkeys(name.strip() for name in text.split(",")))
     if strange := [name for name in names if name not in SIGNALS]:
         raise InputError(f"--fail-on takes {', '.join(SIGNALS)}, separated by commas, got {strange[0]!r}")
     return names

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jnpl.data.sources.columns import distinct, kind_of, levels, values
+from jnpl.data.sources.columns import distinct, group_names, kind_of, levels, values
 from jnpl.internal.errors import InputError
 
 NAN = float("nan")
@@ -103,3 +103,9 @@ def test_distinct_cells():
     assert found == ["b", "a"]
     assert codes.tolist() == [0, 1, 0, -1, -1]
     assert distinct(objects(None))[1] == []
+
+
+def test_infinite_numbers_are_in_no_group():
+    names = group_names(pd.Series([np.inf, -np.inf, *range(20)]))
+    assert names[:2].tolist() == [None, None]
+    assert len(set(names[2:].tolist())) == 5

@@ -191,7 +191,8 @@ def group_names(cells: pd.Series[Any]) -> Array:
         raise InputError(f"group_columns (--group-column): {cells.name!r} holds cells of type {wrong}") from None
     if many:
         if is_measured(cells):
-            cells = pd.qcut(cells, 5, duplicates="drop")
+            numbers = pd.to_numeric(cells).astype(np.float64)
+            cells = pd.qcut(numbers.where(np.isfinite(numbers)), 5, duplicates="drop")
         else:
             with suppress(ValueError, TypeError):
                 dates = pd.to_datetime(cells, utc=True, format=None if cells.dtype.kind == "M" else "ISO8601")

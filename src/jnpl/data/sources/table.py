@@ -84,7 +84,8 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     votes = {column: frame[column].tolist() for column in options.label_columns or ()}
     numbered_votes = number_votes(read_votes(votes), labels.classes) or None
     _refuse_measured_labels(labels, table.label_column, where, features=False)
-    groups = {column: group_names(frame[column]) for column in options.group_columns or ()}
+    train, columns = labels.rows["train"], options.group_columns or ()
+    groups = {column: _groups(frame[column], train, column, where) for column in columns}
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
@@ -150,6 +151,8 @@ def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *
     votes = options.label_columns or ()
     if votes and options.label_column is not None:
         raise InputError("label_column (--label-column) and label_columns (--label-columns) exclude each other")
+    if len(set(votes)) != len(votes):
+        raise InputError(f"label_columns (--label-columns) names a column twice: {', '.join(votes)}")
     _check_tag_options(options)
     label_column = options.label_column or (votes[0] if votes else "label")
     if isinstance(path_or_frame, pd.DataFrame):
@@ -182,6 +185,14 @@ def _cells(frame: pd.DataFrame, hidden: Collection[str], first: Sequence[str] = 
     """Return the table to show in reports: without `hidden`, with the columns `first` in front; None if empty."""
     kept = [column for column in dict.fromkeys([*first, *frame.columns]) if column not in hidden]
     return frame[kept] if kept else None
+
+
+def _groups(cells: pd.Series[Any], rows: Labels, name: str, where: str) -> Array:
+    """Return the groups (N,) that a column names, at least one of them in some rows (M,)."""
+    groups = group_names(cells)
+    if all(group is None for group in groups[rows].tolist()):
+        raise InputError(f"column {name!r} of {where} names no group (--group-column): it is empty")
+    return groups
 
 
 def _names_inputs(options: OpenOptions) -> bool:
