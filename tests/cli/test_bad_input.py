@@ -598,6 +598,13 @@ CASES = [
             ("tasks of another kind", "json", "as an export of Label Studio", '[{"annotations": []}, 7]'),
             ("choice of another kind", "json", "as an export of Label Studio", LABEL_STUDIO.format('"value"')),
             ("choice that is no text", "json", "has a label that is no text", LABEL_STUDIO.format('{"choices": [{}]}')),
+            ("two choices", "json", "labels 'cat' and 'dog'", LABEL_STUDIO.format('{"choices": ["cat", "dog"]}')),
+            (
+                "two tags of CVAT",
+                "xml",
+                "labels 'cat' and 'dog': a sample has one",
+                '<a><image name="cat/0.png"><tag label="cat"/><tag label="dog"/></image></a>',
+            ),
             ("samples of another kind", "json", "as an export of FiftyOne", '{"samples": [7]}'),
             ("no label of FiftyOne", "json", "no sample in .* has a label in the field", '{"samples": [{}]}'),
             ("CVAT without decisions", "xml", "has no decisions", "<annotations/>"),

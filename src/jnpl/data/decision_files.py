@@ -67,8 +67,17 @@ def _from_label_studio(tasks: list[Any]) -> LabelRows:
             label for result in last.get("result") or () for label in (result.get("value") or {}).get("choices") or ()
         ]
         skipped = last.get("was_cancelled") or not chosen
-        rows.append((str(name), WithoutLabel.UNSURE if skipped else chosen[0]))
+        rows.append((str(name), WithoutLabel.UNSURE if skipped else _only(chosen, name)))
     return rows
+
+
+def _only(labels: list[Any], name: object) -> Any:
+    """Return the label of a sample; several are an InputError."""
+    if other := [label for label in labels if label != labels[0]]:
+        raise InputError(
+            f"the decisions name {name!r} with the labels {labels[0]!r} and {other[0]!r}: a sample has one"
+        )
+    return labels[0]
 
 
 def _from_cvat(path: Path) -> LabelRows:
@@ -76,8 +85,10 @@ def _from_cvat(path: Path) -> LabelRows:
         root = ET.fromstring(require_file(path).read_bytes())  # noqa: S314 - expat refuses exploding entities
     except (OSError, ET.ParseError) as error:
         raise InputError(f"{str(path)!r} cannot be read as an export of CVAT: {error}") from None
-    images = [(image.get("name", ""), image.find("tag")) for image in root.iter("image")]
-    return [(name, tag.get("label", "")) for name, tag in images if tag is not None]
+    images = [
+        (image.get("name", ""), [tag.get("label", "") for tag in image.iter("tag")]) for image in root.iter("image")
+    ]
+    return [(name, _only(labels, name)) for name, labels in images if labels]
 
 
 def _from_fiftyone(samples: list[Any], field: str, path: Path) -> LabelRows:

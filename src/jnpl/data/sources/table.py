@@ -84,8 +84,8 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     votes = {column: frame[column].tolist() for column in options.label_columns or ()}
     numbered_votes = number_votes(read_votes(votes), labels.classes) or None
     _refuse_measured_labels(labels, table.label_column, where, features=False)
-    train, columns = labels.rows["train"], options.group_columns or ()
-    groups = {column: _groups(frame[column], train, column, where) for column in columns}
+    rows, columns = labels.rows["train"], options.group_columns or ()
+    groups = {column: _groups(frame[column], rows, column, where) for column in columns}
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
