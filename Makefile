@@ -50,8 +50,8 @@ format: .venv/.extras  ## let ruff rewrite what it can
 	@$(BIN)/python -m ruff check --fix .
 	@$(BIN)/python -m ruff format .
 
-bench: .venv/.installed  ## speed and memory of the losses against their rivals
-	@$(BIN)/python benchmarks/losses.py $(ARGS)
+bench: .venv/.installed  ## speed of the losses against their rivals
+	@$(BIN)/python benchmarks/losses.py
 
 pages: .venv/.extras  ## write the generated pages of docs/ from the committed results and the registry
 	@$(BIN)/python benchmarks/reproduction_page.py

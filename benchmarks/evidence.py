@@ -79,7 +79,6 @@ COLUMNS = {  # column -> file of DIR, None: of scikit-learn
     "cifar100/human": "cifar-100n.npz",
     "cifar10-test/published": "cifar-10h-counts.npy",
     "cifar10-test-224/published": "cifar-10h-counts.npy",
-    "cifar10-test-lite2/published": "cifar-10h-counts.npy",
     "cifar100-all/published": "cifar-100-checked.json",
     "imdb-minilm/published": "imdb-checked.csv.gz",
     "imdb-tfidf/published": "imdb-checked.csv.gz",
@@ -134,7 +133,7 @@ def checked(file: Path, first: int, size: int, most: int) -> Truth:
 def cifar10_test(data: Path, **options: Any) -> Cell:
     """CIFAR-10's test images: about 51 people labelled each; five checked 275 that a network had picked.
 
-    Options are those of `jnpl.embed`: at another size than 128 pixels, or by another backbone.
+    Options are those of `jnpl.embed`: at another size than 128 pixels.
     """
     test = (owners.cifar10(data) if options else owners.embedded("cifar10", data)).test
     if test is None:
@@ -173,7 +172,6 @@ def imdb(data: Path, name: str) -> Cell:
 PUBLISHED: dict[str, Callable[[Path], Cell]] = {
     "cifar10-test": cifar10_test,
     "cifar10-test-224": partial(cifar10_test, size=224),
-    "cifar10-test-lite2": partial(cifar10_test, backbone="embedding:lite2"),
     "cifar100-all": cifar100_all,
     **{name: partial(imdb, name=name) for name in ("imdb-minilm", "imdb-tfidf")},
 }
@@ -347,8 +345,6 @@ TITLES = {  # column, truth -> what it is
     ("cifar10-test/published", "checked"): "CIFAR-10 test, checked",
     ("cifar10-test-224/published", "raters"): "CIFAR-10 test, by 51 raters, at 224 pixels",
     ("cifar10-test-224/published", "checked"): "CIFAR-10 test, checked, at 224 pixels",
-    ("cifar10-test-lite2/published", "raters"): "CIFAR-10 test, by 51 raters, EfficientNet-Lite2 at 260 pixels",
-    ("cifar10-test-lite2/published", "checked"): "CIFAR-10 test, checked, EfficientNet-Lite2 at 260 pixels",
     ("cifar100-all/published", "checked"): "CIFAR-100, checked",
     ("imdb-minilm/published", "checked"): "IMDB, checked",
     ("imdb-tfidf/published", "checked"): "IMDB (TF-IDF), checked",

@@ -20,6 +20,12 @@ def test_the_figures_of_a_whole_run_are_those_of_its_json():
     assert whole.BLOCK.search(whole.README.read_text("utf-8"))[0].count(whole.block(read(whole.RESULTS))) == 1
 
 
+def test_the_speed_of_the_losses_is_that_of_its_results():
+    """`python benchmarks/losses.py`."""
+    losses = load_script("benchmarks/losses.py")
+    assert losses.BLOCK.search(losses.PAGE.read_text("utf-8"))[0].count(losses.table(read(losses.RESULTS))) == 1
+
+
 def test_the_results_of_fast_are_of_the_recipes_of_today():
     """A run's name stands for its own settings; that the recipe of its row is still the same shows here."""
     lines = read(ROOT / "benchmarks/results/fast.jsonl")
