@@ -118,7 +118,7 @@ def table(lines: dict[str, Any]) -> str:
         times = lines[f"sampled-{num_classes}-{k}"]["results"]
         gains = [times[name] / times["jnpl"] for name in ("literal", "log first")]
         title = f"NL+, {num_classes:,} classes, {k:,} sampled complements"
-        against = f"{gains[0]:,.0f} times faster than the literal form, {gains[1]:,.1f} times faster than with the log first"
+        against = f"{gains[0]:,.0f} times faster than the literal form, {gains[1]:,.1f} times than with the log first"
         rows.append([title, f"{times['jnpl']:,.0f}", against])
     for num_classes in EXHAUSTIVE:
         times = lines[f"exhaustive-{num_classes}"]["results"]
