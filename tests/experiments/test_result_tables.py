@@ -89,6 +89,7 @@ def test_other_files_are_refused(tmp_path):
     file.write_text("[]\n")
     with pytest.raises(InputError, match=r"line 1 of .*r.jsonl' is not the result of a run"):
         tables.load(file)
-    file.write_text('{"name": "x", "cell": {}, "results": {}}\n')
-    with pytest.raises(InputError, match=r"'x' in .*r.jsonl' is not the result of a run of jnpl bench"):
-        tables.load(file)
+    for cell in ("{}", "5"):
+        file.write_text(f'{{"name": "x", "cell": {cell}, "results": {{}}}}\n')
+        with pytest.raises(InputError, match=r"'x' in .*r.jsonl' is not the result of a run of jnpl bench"):
+            tables.load(file)

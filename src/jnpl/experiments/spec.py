@@ -86,7 +86,9 @@ class RunSpec(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_earlier_settings(cls, fields: dict[str, Any]) -> dict[str, Any]:
+    def _without_earlier_settings(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields  # the error is pydantic's
         return {name: value for name, value in fields.items() if name not in _ONCE or value != _ONCE[name]}
 
     @model_validator(mode="after")
