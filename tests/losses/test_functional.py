@@ -378,46 +378,32 @@ def test_wrong_complements():
             JF.nl_plus(torch.zeros(3, 4), bad)
 
 
-@pytest.mark.parametrize("bad", [-0.1, -1.0, float("nan"), float("inf")])
-def test_wrong_gamma(bad):
-    logits, labels = torch.zeros(1, 2), torch.tensor([0])
-    for function in (JF.nl_plus, JF.nl_plus_exhaustive, JF.focal, JF.nfl):
-        with pytest.raises(ValueError, match=f"gamma must be a finite number >= 0, got {bad}"):
-            function(logits, labels, bad)
-    with pytest.raises(ValueError, match=f"gamma must be a finite number >= 0, got {bad}"):
-        JF.nfl_rce(logits, labels, gamma=bad)
+@pytest.mark.parametrize(
+    ("functions", "setting", "values", "message"),
+    [
+        (
+            (JF.nl_plus, JF.nl_plus_exhaustive, JF.focal, JF.nfl, JF.nfl_rce),
+            "gamma",
+            (-0.1, -1.0, math.nan, math.inf),
+            "gamma must be a finite number >= 0, got {}",
+        ),
+        ((JF.gce, JF.gce_truncated), "q", (0.0, -0.7, 1.1, math.nan), r"q must lie in \(0, 1\], got {}"),
+        ((JF.gce_truncated,), "k", (0.0, 1.0, -0.5, math.nan), r"k must lie in \(0, 1\), got {}"),
+        ((JF.pl_plus,), "n", (-2, 2.5), "n must be an integer >= -1 .*got {}"),
+        (NEGATIVE, "reduction", ("sum",), """reduction must be "none" or "mean", got '{}'"""),
+    ],
+)
+def test_wrong_settings(functions, setting, values, message):
+    for function, bad in itertools.product(functions, values):
+        with pytest.raises(ValueError, match=message.format(bad)):
+            function(torch.zeros(1, 2), torch.tensor([0]), **{setting: bad})
 
 
-@pytest.mark.parametrize("bad", [0.0, -0.7, 1.1, float("nan")])
-def test_wrong_q(bad):
-    for function in (JF.gce, JF.gce_truncated):
-        with pytest.raises(ValueError, match=rf"q must lie in \(0, 1\], got {bad}"):
-            function(torch.zeros(1, 2), torch.tensor([0]), q=bad)
-
-
-@pytest.mark.parametrize("bad", [0.0, 1.0, -0.5, float("nan")])
-def test_wrong_k(bad):
-    with pytest.raises(ValueError, match=rf"k must lie in \(0, 1\), got {bad}"):
-        JF.gce_truncated(torch.zeros(1, 2), torch.tensor([0]), k=bad)
-
-
-@pytest.mark.parametrize("bad", [-2, 2.5])
-def test_wrong_n(bad):
-    with pytest.raises(ValueError, match=f"n must be an integer >= -1 .*got {bad}"):
-        JF.pl_plus(torch.zeros(1, 2), torch.tensor([0]), n=bad)
-
-
-@pytest.mark.parametrize("function", NEGATIVE, ids=named)
-def test_wrong_reduction(function):
-    with pytest.raises(ValueError, match="""reduction must be "none" or "mean", got 'sum'"""):
-        function(torch.zeros(1, 2), torch.tensor([0]), reduction="sum")
-
-
-def test_wrong_uniforms():
-    for bad in (torch.zeros(2), torch.zeros(3, 1), torch.zeros(3, dtype=torch.long)):
-        message = rf"floating point tensor of shape \(3,\), got {bad.dtype}"
-        with pytest.raises(ValueError, match="uniforms must be a " + message):
-            JF.pl_plus_select(torch.zeros(3, 4), bad)
+@pytest.mark.parametrize("bad", [torch.zeros(2), torch.zeros(3, 1), torch.zeros(3, dtype=torch.long)])
+def test_wrong_uniforms(bad):
+    message = rf"uniforms must be a floating point tensor of shape \(3,\), got {bad.dtype}"
+    with pytest.raises(ValueError, match=message):
+        JF.pl_plus_select(torch.zeros(3, 4), bad)
 
 
 # --- The baselines of METHODS 5 in plain Python ----------------------------------------------------------------------

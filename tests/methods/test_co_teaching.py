@@ -40,13 +40,6 @@ def test_each_network_learns_from_what_the_other_finds_easy(epoch, count):
         assert set(by_first) != set(by_second)  # else the exchange is not seen
 
 
-def test_the_mean_is_not_divided_by_the_number_of_samples_again():
-    """The authors' code does; with SGD that would be a learning rate 1 / n of what it says."""
-    method, batch = a_method(noise_rate=0.0), a_batch()
-    everyone = sum(cross_entropies(method.model, batch)) + sum(cross_entropies(method.second, batch))
-    assert method(batch).loss.item() == pytest.approx(everyone / SIZE, rel=1e-5)
-
-
 def test_one_optimiser_over_the_sum_gives_each_network_its_own_gradient():
     method, batch = a_method(), a_batch()
     method(batch).loss.backward()

@@ -15,7 +15,7 @@ from tests.helpers.steps import (
 from torch import nn
 
 from jnpl.methods.base import Stage
-from jnpl.methods.limit import LIMIT, predicted_gradient
+from jnpl.methods.limit import LIMIT
 
 
 def a_method(build=linear, **settings):
@@ -64,14 +64,6 @@ def test_q_learns_the_labels_by_squared_or_absolute_error(kind):
     assert output.scalars["gradient_norm"].item() == pytest.approx(norm, rel=1e-5)
 
 
-def test_the_classifier_descends_the_predicted_gradient():
-    method, batch = a_method(beta=3.0), a_batch()
-    p, s = both(method, batch)
-    method(batch).loss.backward()
-    wanted = bias_gradient([[a - b for a, b in zip(*rows, strict=True)] for rows in zip(p, s, strict=True)])
-    assert method.model.bias.grad.tolist() == pytest.approx(wanted, abs=1e-6)
-
-
 def test_the_classifier_is_trained_like_cross_entropy_towards_q():
     method, batch = a_method(), a_batch()
     method(batch).loss.backward()
@@ -109,14 +101,6 @@ def test_no_label_reaches_the_classifier():
         method(batch._replace(labels=(batch.labels + 1) % CLASSES)).loss.backward()
         assert all(a.equal(b) for a, b in zip(first, grads(method.model), strict=True))
         assert not all(a.equal(b) for a, b in zip(q_first, grads(method.q), strict=True))
-
-
-def test_the_predicted_gradient_holds_the_classifier_constant():
-    logits = torch.randn(3, CLASSES, requires_grad=True)
-    q_logits = torch.randn(3, CLASSES, requires_grad=True)
-    (predicted_gradient(logits, q_logits) ** 2).sum().backward()
-    assert logits.grad is None
-    assert q_logits.grad.abs().sum() > 0
 
 
 def test_fault_of_the_original_the_classifiers_gradient_is_a_mean():
@@ -185,6 +169,3 @@ def test_after_init_q_is_kept():
     assert all(value.equal(before[name]) for name, value in method.state_dict().items())
     assert "gradient_norm" in method(batch).scalars
     assert method.network_logits(batch.inputs)["model"].equal(method.model(batch.inputs))
-
-
-# --- Edges -----------------------------------------------------------------------------------------------------------

@@ -121,12 +121,6 @@ def test_subsets_of_one_are_cross_entropy():
     assert a_method(subset_size=3).group_size == 3
 
 
-def test_equal_features_have_equal_weights_and_are_neutral():
-    method = a_method()
-    batch = a_batch([1] * 5)._replace(inputs=torch.ones(5, WIDTH))
-    assert method(batch).quality.tolist() == pytest.approx([0.5] * 5)
-
-
 def test_the_gradient_is_the_slope_of_the_loss():
     """The softmax's shift and the padding are no part of it."""
     for scorer in ("relative", "joint"):

@@ -44,14 +44,6 @@ def test_k_complements_are_summed_and_repeats_count(num_classes, k, dtype, toler
     assert JF.nl(logits, complements).tolist() == pytest.approx(expected, rel=tolerance)
 
 
-def test_one_complement_twice_is_twice_the_loss():
-    logits = torch.tensor([[0.3, -1.2, 2.0]], dtype=torch.float64)
-    once = JF.nl(logits, torch.tensor([2])).item()
-    assert JF.nl(logits, torch.tensor([[2]])).item() == once
-    assert JF.nl(logits, torch.tensor([[2, 2]])).item() == pytest.approx(2 * once, rel=1e-14)
-    assert once == pytest.approx(literal_nl([0.3, -1.2, 2.0], 2), rel=1e-13)
-
-
 @pytest.mark.parametrize("num_classes", CLASSES)
 @pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
 def test_exhaustive_is_the_sum_over_all_other_classes(num_classes, dtype, tolerance):
