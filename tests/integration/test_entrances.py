@@ -25,7 +25,7 @@ from jnpl.training.reporting import Reporter
 
 SETTINGS = ["train.epochs=2", "train.batch_size=16"]
 OPTIONS = ("--set", SETTINGS[0], "--set", SETTINGS[1], "--threads", "1")
-NOTHING_DECIDED = CurrentDecisions(*(np.array([], kind) for kind in (int, int, np.int8, int, float, bool)))
+NOTHING_DECIDED = CurrentDecisions(*(np.array([], kind) for kind in (int, np.int8, int, float, bool)))
 QUIET = Reporter()
 QUIET.quiet(True)
 

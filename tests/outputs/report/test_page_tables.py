@@ -41,10 +41,10 @@ def test_the_heat_map_has_true_classes_in_rows(findings):
     largest = max(matrix[i, j] for i in range(3) for j in range(3) if i != j)
     for i, row in enumerate(rows):
         for j, cell in enumerate(row):
-            assert cell.is_diagonal == (i == j)
-            assert cell.heat == pytest.approx(matrix[i, j] / (1 if i == j else largest), abs=1e-3)
-            assert cell.title.startswith(f"{NAMES[i]} labelled {NAMES[j]}: ")
-    assert max(cell.heat for row in rows for cell in row if not cell.is_diagonal) == 1
+            assert cell["is_diagonal"] == (i == j)
+            assert cell["heat"] == pytest.approx(matrix[i, j] / (1 if i == j else largest), abs=1e-3)
+            assert cell["title"].startswith(f"{NAMES[i]} labelled {NAMES[j]}: ")
+    assert max(cell["heat"] for row in rows for cell in row if not cell["is_diagonal"]) == 1
 
 
 def test_rare_mistakes_are_pale():
@@ -52,7 +52,7 @@ def test_rare_mistakes_are_pale():
     probs = np.where(labels[:, None] == [0, 1], 0.9, 0.1)
     labels[0] = 1  # 1 of 100
     rows = page_tables.heat_map(Findings.from_probs(probs, labels), ["a", "b"])
-    assert rows[0][1].heat == pytest.approx(0.1)
+    assert rows[0][1]["heat"] == pytest.approx(0.1)
 
 
 def test_no_heat_map_for_more_classes_than_can_be_read():
@@ -64,20 +64,20 @@ def test_no_heat_map_for_more_classes_than_can_be_read():
 
 def test_classes_by_their_share_of_suspects(findings):
     rows = page_tables.classes(findings, NAMES)
-    assert [row.rate for row in rows] == sorted((row.rate for row in rows), reverse=True)
+    assert [row["rate"] for row in rows] == sorted((row["rate"] for row in rows), reverse=True)
     table = findings.table
     for row in rows:
-        own = table[table.given_label == row.name]
-        assert (row.count, row.issues) == (len(own), own.is_label_issue.sum())
-        assert row.quality == pytest.approx(own.label_quality.mean())
-        others = Counter(own[own.is_label_issue & (own.suggested_label != row.name)].suggested_label)
-        assert others[row.most_suggested] == max(others.values())
+        own = table[table.given_label == row["name"]]
+        assert (row["count"], row["issues"]) == (len(own), own.is_label_issue.sum())
+        assert row["quality"] == pytest.approx(own.label_quality.mean())
+        others = Counter(own[own.is_label_issue & (own.suggested_label != row["name"])].suggested_label)
+        assert others[row["most_suggested"]] == max(others.values())
 
 
 def test_a_class_of_nobody_has_no_quality():
     row = page_tables.classes(Findings.from_probs([[0.9, 0.1]], [0]), ["0", "1"])[1]
-    assert (row.count, row.issues, row.most_suggested) == (0, 0, None)
-    assert np.isnan(row.quality)
+    assert (row["count"], row["issues"], row["most_suggested"]) == (0, 0, None)
+    assert np.isnan(row["quality"])
 
 
 def test_suspects_worst_first_with_what_is_known_of_them(findings):
@@ -112,10 +112,10 @@ def test_the_worst_are_issues_first(findings):
 
 
 def test_classes_with_a_threshold_each(findings):
-    assert {row.threshold for row in page_tables.classes(findings, NAMES)} == {None}
+    assert {row["threshold"] for row in page_tables.classes(findings, NAMES)} == {None}
     cuts = dict(zip(NAMES, [0.05, 0.3, 0.6], strict=True))
     uneven = replace(findings, threshold_info={**findings.threshold_info, "by_class": list(cuts.values())})
-    assert {row.name: row.threshold for row in page_tables.classes(uneven, NAMES)} == cuts
+    assert {row["name"]: row["threshold"] for row in page_tables.classes(uneven, NAMES)} == cuts
 
 
 def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeypatch):

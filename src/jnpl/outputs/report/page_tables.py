@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,40 +45,6 @@ class ConfusedPair:
 
 
 @dataclass(frozen=True)
-class HeatMapField:
-    """A field of the heat map: `heat` in 0..1 is its colour."""
-
-    text: str
-    heat: float
-    is_diagonal: bool
-    title: str
-
-
-@dataclass(frozen=True)
-class ShownSample:
-    """A near duplicate or an outlier, with its picture or its values from the data's table."""
-
-    id: str
-    label: str
-    picture: str | None
-    values: tuple[tuple[str, str], ...]  # name of the column, value
-    score: float | None = None  # of an outlier
-
-
-@dataclass(frozen=True)
-class ClassRow:
-    """A row of the table of classes."""
-
-    name: str
-    count: int
-    issues: int
-    rate: float
-    quality: float
-    most_suggested: str | None
-    threshold: float | None  # where each class has one of its own
-
-
-@dataclass(frozen=True)
 class Example:
     """The sample nearest to a suspect that is surely of a class; `number` is that of its picture, if it has one."""
 
@@ -99,30 +66,6 @@ class TagIssue:
 
 
 @dataclass(frozen=True)
-class TagRate:
-    """Issues of a tag that are missing or extra, and the estimated rate with its interval; None where unknown."""
-
-    issues: int
-    rate: float | None
-    span: str
-
-    @property
-    def value(self) -> float:
-        """Return what the table is sorted by."""
-        return -1.0 if self.rate is None else self.rate
-
-
-@dataclass(frozen=True)
-class TagRow:
-    """A row of the table of tags."""
-
-    name: str
-    count: int
-    missing: TagRate
-    extra: TagRate
-
-
-@dataclass(frozen=True)
 class Suspect:
     """A label that looks wrong; the page filters by the class numbers, or by those of extra and of missing tags."""
 
@@ -141,19 +84,12 @@ class Suspect:
     examples: tuple[Example, ...]
     tag_issues: tuple[TagIssue, ...] = ()
 
-    @property
-    def given_key(self) -> str:
-        """Return what the filter of given labels compares: numbers between spaces."""
-        return self._key("extra", self.given_number)
-
-    @property
-    def suggested_key(self) -> str:
-        """Return what the filter of suggested labels compares."""
-        return self._key("missing", self.suggested_number)
-
-    def _key(self, kind: str, number: int) -> str:
-        of_tags = [str(issue.number) for issue in self.tag_issues if issue.kind == kind]
-        return " ".join(of_tags) if self.tag_issues else str(number)
+    def key(self, kind: str) -> str:
+        """Return what the filter of "given" or "suggested" labels compares: numbers between spaces."""
+        if not self.tag_issues:
+            return str(self.given_number if kind == "given" else self.suggested_number)
+        tag_kind = "extra" if kind == "given" else "missing"
+        return " ".join(str(issue.number) for issue in self.tag_issues if issue.kind == tag_kind)
 
     @property
     def is_relabelled(self) -> bool:
@@ -168,23 +104,29 @@ def printable_names(findings: Findings) -> list[str]:
     return [text.plain(name, _MAX_NAME) for name in findings.names]
 
 
-def tags(findings: Findings) -> list[TagRow]:
+def tags(findings: Findings) -> list[dict[str, Any]]:
     """Return a row for each of at most 1,000 tags, those with the most issues first; empty with one label a sample."""
     if not isinstance(findings, TagSetFindings):
         return []
     table = findings.pair_findings.tag_summary()
     order = np.argsort(-(table["missing"] + table["extra"]).to_numpy(), kind="stable")[:_MAX_CLASSES]
-    rows = [table.iloc[at].to_dict() for at in order.tolist()]
 
-    def rate(row: dict[Any, Any], kind: str) -> TagRate:
+    def rate(row: dict[Any, Any], kind: str) -> dict[str, Any]:
         value, low, high = (float(row.get(f"{kind}_{part}", np.nan)) for part in ("rate", "low", "high"))
+        issues = int(row[kind])
         if np.isnan(value):
-            return TagRate(int(row[kind]), None, "")
-        return TagRate(int(row[kind]), value, f"{text.percent(low)} to {text.percent(high)}")
+            return {"issues": issues, "rate": None, "value": -1.0}  # by which the table is sorted
+        span = f"{text.percent(low)} to {text.percent(high)}"
+        return {"issues": issues, "rate": value, "value": value, "span": span}
 
     return [
-        TagRow(text.plain(row["tag"], _MAX_NAME), int(row["count"]), rate(row, "missing"), rate(row, "extra"))
-        for row in rows
+        {
+            "name": text.plain(row["tag"], _MAX_NAME),
+            "count": int(row["count"]),
+            "missing": rate(row, "missing"),
+            "extra": rate(row, "extra"),
+        }
+        for row in table.iloc[order].to_dict(orient="records")
     ]
 
 
@@ -225,11 +167,11 @@ def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[
     ]
 
 
-def heat_map(findings: Findings, names: Sequence[str]) -> list[list[HeatMapField]] | None:
+def heat_map(findings: Findings, names: Sequence[str]) -> list[list[dict[str, Any]]] | None:
     """Return the transition matrix, a row per true class; None for more than 30 classes.
 
-    The colour of a mistake is relative to the most frequent one, or to 10 % if that is more: relative to the diagonal
-    all mistakes would look the same.
+    `heat` in 0..1 is the colour. That of a mistake is relative to the most frequent one, or to 10 % if that is more:
+    relative to the diagonal all mistakes would look the same.
     """
     if findings.num_classes > _MAX_HEAT_MAP:
         return None
@@ -238,12 +180,12 @@ def heat_map(findings: Findings, names: Sequence[str]) -> list[list[HeatMapField
     strongest = max(float(off.max()), 0.1)
     return [
         [
-            HeatMapField(
-                _whole(share),
-                round(share if i == j else share / strongest, 3),
-                i == j,
-                f"{names[i]} labelled {names[j]}: {text.percent(share)}",
-            )
+            {
+                "text": _whole(share),
+                "heat": round(share if i == j else share / strongest, 3),
+                "is_diagonal": i == j,
+                "title": f"{names[i]} labelled {names[j]}: {text.percent(share)}",
+            }
             for j, share in enumerate(row)
         ]
         for i, row in enumerate(matrix.tolist())
@@ -261,7 +203,7 @@ def _whole(share: float) -> str:
     return "<1" if share < 0.005 else f"{100 * share:.0f}"
 
 
-def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
+def classes(findings: Findings, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return a row per class, those with the largest share of suspects first; at most 1,000."""
     table = findings.class_summary()
     scored = ~np.isnan(findings.label_quality)
@@ -272,24 +214,24 @@ def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
     suggested = table["most_common_suggested"].tolist()
     thresholds: list[float] | None = findings.threshold_info.get("by_class")
     return [
-        ClassRow(
-            name=names[i],
-            count=int(table["count"][i]),
-            issues=int(table["issues"][i]),
-            rate=float(table["issue_rate"][i]),
-            quality=float(mean[i]),
-            most_suggested=None if suggested[i] is None else text.plain(suggested[i], _MAX_NAME),
-            threshold=None if thresholds is None else float(thresholds[i]),
-        )
+        {
+            "name": names[i],
+            "count": int(table["count"][i]),
+            "issues": int(table["issues"][i]),
+            "rate": float(table["issue_rate"][i]),
+            "quality": float(mean[i]),
+            "most_suggested": None if suggested[i] is None else text.plain(suggested[i], _MAX_NAME),
+            "threshold": None if thresholds is None else float(thresholds[i]),
+        }
         for i in order.tolist()
     ]
 
 
 def annotators(findings: Findings) -> list[dict[Any, Any]]:
     """Return a row for each of at most 100 annotators, the worst first; empty with one label per sample."""
-    rows: list[dict[Any, Any]] = []
-    if findings.votes is not None:
-        rows = findings.annotators.head(MAX_PROBLEMS).to_dict(orient="records")
+    if findings.votes is None:
+        return []
+    rows = findings.annotators.head(MAX_PROBLEMS).to_dict(orient="records")
     return [{**row, "annotator": text.plain(row["annotator"], _MAX_NAME)} for row in rows]
 
 
@@ -408,21 +350,10 @@ def epochs(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
 
 
 def filter_options(suspects: Sequence[Suspect], kind: str, findings: Findings) -> list[tuple[int, str, int]]:
-    """Return number, name and count of the given or suggested classes of suspects, or of extra or missing tags."""
-    if isinstance(findings, TagSetFindings):
-        tag_kind = {"given": "extra", "suggested": "missing"}[kind]
-        numbers = [issue.number for row in suspects for issue in row.tag_issues if issue.kind == tag_kind]
-        return class_options(numbers, [text.plain(name, _MAX_NAME) for name in findings.sets.tag_names])
-    numbers = [row.given_number if kind == "given" else row.suggested_number for row in suspects]
-    return class_options(numbers, printable_names(findings))
-
-
-def class_options(numbers: Sequence[int], names: Sequence[str]) -> list[tuple[int, str, int]]:
-    """Return number, name and count of the classes of the suspects, in the order of the classes."""
-    if not numbers:
-        return []
-    present, counts = np.unique(numbers, return_counts=True)
-    return [(number, names[number], count) for number, count in zip(present.tolist(), counts.tolist(), strict=True)]
+    """Return number, name and count of the "given" or "suggested" classes of suspects, or of extra or missing tags."""
+    names = findings.sets.tag_names if isinstance(findings, TagSetFindings) else findings.names
+    counts = Counter(int(number) for suspect in suspects for number in suspect.key(kind).split())
+    return [(number, text.plain(names[number], _MAX_NAME), count) for number, count in sorted(counts.items())]
 
 
 def data_problems(findings: Findings, data: DataFacts, pictures: dict[int, bytes]) -> dict[str, Any]:
@@ -455,14 +386,16 @@ def _neighbours(findings: Findings, data: DataFacts, pictures: dict[int, bytes])
     position = positions_of(findings.ids, listed_ids)
     names, columns = printable_names(findings), column_names(data.columns)[0]
 
-    def shown(name: int | str, score: float | None = None) -> ShownSample | None:
+    def shown(name: int | str, score: float | None = None) -> dict[str, Any] | None:
+        """Return a sample with its picture, or its values from the data's table, as names and values."""
         nonlocal room
         if (at := position.get(name)) is None:
             return None
         picture = _data_uri(pictures.get(at), room)
         room -= len(picture or "")
         values = tuple(zip(columns, _values(data.columns, at), strict=True))[:_MAX_VALUES]
-        return ShownSample(text.plain(name), names[findings.given_labels[at]], picture, values, score)
+        label = names[findings.given_labels[at]]
+        return {"id": text.plain(name), "label": label, "picture": picture, "values": values, "score": score}
 
     listed = [
         {

@@ -127,16 +127,6 @@ class Decision(NamedTuple):
     made_at: str
 
 
-class StoredRound(NamedTuple):
-    """A ranking that was learnt from decisions: the arrays of `jnpl.outputs.review.ranking.Ranking` as .npz."""
-
-    number: int
-    made_at: str
-    decisions: int
-    seconds: float
-    arrays: bytes
-
-
 @dataclass(frozen=True, eq=False)
 class CurrentDecisions:
     """The decision that counts for each of M decided samples, in the order in which they were made.
@@ -145,7 +135,6 @@ class CurrentDecisions:
     the time of the decision (nan if unknown).
     """
 
-    numbers: npt.NDArray[np.int64]
     positions: npt.NDArray[np.int64]
     actions: npt.NDArray[np.int8]
     labels: npt.NDArray[np.int64]
@@ -358,25 +347,22 @@ class DecisionStore:
         """Return the current decisions of all samples."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT number, d.position, action, label, quality, is_suspect FROM current c"
+                "SELECT d.position, action, label, quality, is_suspect FROM current c"
                 " JOIN decisions d ON d.number = c.decision ORDER BY number"
             ).fetchall()
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+        positions, actions, labels, qualities, suspects = zip(*rows, strict=True) if rows else [()] * 5
         return CurrentDecisions(
-            numbers=np.array(columns[0], np.int64),
-            positions=np.array(columns[1], np.int64),
-            actions=np.array([ACTIONS.index(action) for action in columns[2]], np.int8),
-            labels=np.array([-1 if label is None else label for label in map(self._label, columns[3])], np.int64),
-            qualities=np.array([np.nan if quality is None else quality for quality in columns[4]], np.float64),
-            suspects=np.array(columns[5], bool),
+            positions=np.array(positions, np.int64),
+            actions=np.array([ACTIONS.index(action) for action in actions], np.int8),
+            labels=np.array([-1 if label is None else label for label in map(self._label, labels)], np.int64),
+            qualities=np.array([np.nan if quality is None else quality for quality in qualities], np.float64),
+            suspects=np.array(suspects, bool),
         )
 
-    def all_current(self) -> Iterator[Decision]:
-        """Yield the current decisions of all samples, in the order of the data."""
+    def all_current(self) -> list[Decision]:
+        """Return the current decisions of all samples, in the order of the data."""
         with self._lock:
-            rows = self._connection.execute(_ALL).fetchall()
-            decisions = [self._decision(row) for row in rows]
-        yield from decisions
+            return [self._decision(row) for row in self._connection.execute(_ALL).fetchall()]
 
     def version(self) -> tuple[int, int, int]:
         """Return numbers that change with every decision, undo and round, in this or another process."""
@@ -398,13 +384,14 @@ class DecisionStore:
             connection.execute("DELETE FROM rounds WHERE number < ?", (number,))
         return int(number or 0)
 
-    def last_round(self) -> StoredRound | None:
-        """Return the last ranking that was learnt, if there is one."""
+    def last_round(self) -> tuple[int, int, bytes] | None:
+        """Return the last ranking that was learnt: its number, that of its decisions, and the arrays of a
+        `jnpl.outputs.review.ranking.Ranking` as .npz."""
         with self._lock:
-            row = self._connection.execute(
-                "SELECT number, made_at, decisions, seconds, arrays FROM rounds ORDER BY number DESC LIMIT 1"
+            row: tuple[int, int, bytes] | None = self._connection.execute(
+                "SELECT number, decisions, arrays FROM rounds ORDER BY number DESC LIMIT 1"
             ).fetchone()
-        return None if row is None else StoredRound(*row)
+        return row
 
     @staticmethod
     def _numbers(connection: sqlite3.Connection, positions: Sequence[int]) -> list[tuple[int, int]]:
@@ -414,10 +401,7 @@ class DecisionStore:
         ).fetchall()
 
     def _read(self, connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
-        rows = connection.execute(
-            _SOME,
-            (json.dumps(list(map(int, positions))),),
-        ).fetchall()
+        rows = connection.execute(_SOME, (json.dumps(list(map(int, positions))),)).fetchall()
         return [self._decision(row) for row in rows]
 
 
@@ -448,13 +432,13 @@ def as_rows(store: DecisionStore, findings: Findings) -> list[dict[str, Any]]:
     names, rows = findings.names, []
     for decision in store.all_current():
         given = names[int(findings.given_labels[decision.position])]
-        label = {"keep": given, "relabel": None if decision.label is None else names[decision.label]}
+        changed = None if decision.label is None else names[decision.label]
         rows.append(
             {
                 "id": findings.ids[decision.position],
                 "given_label": given,
                 "action": decision.action,
-                "label": label.get(decision.action),
+                "label": given if decision.action == "keep" else changed,
                 "reviewer": decision.reviewer,
                 "decided_at": decision.made_at,
             }

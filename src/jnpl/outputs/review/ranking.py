@@ -33,17 +33,10 @@ CANDIDATES = 4  # most probable classes that are kept of a sample
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The findings by which the samples are listed: of the run (round 0), or of a head trained with decisions.
+    """The findings by which the samples are listed: of the run (round 0), or of a head trained with decisions."""
 
-    Attributes:
-        findings: on the N samples, without the decisions of this review.
-        candidates: (N, K) most probable classes, or None if they are computed when a sample is shown.
-        candidate_probs: (N, K) their probabilities.
-        number: of the round.
-    """
-
-    findings: Findings
-    candidates: npt.NDArray[np.int32] | None = None
+    findings: Findings  # on the N samples, without the decisions of this review
+    candidates: npt.NDArray[np.int32] | None = None  # (N, K) most probable classes; None: computed when one is shown
     candidate_probs: npt.NDArray[np.float32] | None = None  # (N, K) their probabilities
     number: int = 0  # of the round
 
@@ -69,13 +62,11 @@ class Ranking:
 
     def with_given(self, label: int) -> Mask:
         """Return the samples (N,) with a given label."""
-        mask: Mask = self.findings.given_labels == label
-        return mask
+        return np.asarray(self.findings.given_labels == label)
 
     def with_suggested(self, label: int) -> Mask:
         """Return the samples (N,) with a suggested label."""
-        mask: Mask = self.suggested == label
-        return mask
+        return np.asarray(self.suggested == label)
 
     def pairs(self, undecided: Mask, most: int) -> list[dict[str, Any]]:
         """Return the most frequent pairs (given -> suggested) of suspects, how many there are and are undecided."""
@@ -98,8 +89,7 @@ class Ranking:
     @cached_property
     def order(self) -> Positions:
         """(N,) positions, suspects first, the worst quality first, unknown qualities last."""
-        order: Positions = np.lexsort((self.quality, ~self.is_suspect))
-        return order
+        return np.lexsort((self.quality, ~self.is_suspect))
 
     def to_bytes(self) -> bytes:
         """Return what differs from the findings of the run as the content of an .npz."""
@@ -160,8 +150,7 @@ class TagRanking(Ranking):
     def _issues(self, tag: int, *, given: bool) -> Mask:
         if not 0 <= tag < len(self.tags.tag_names):
             raise InputError(f"there are tags 0 to {len(self.tags.tag_names) - 1}, got {tag}")
-        mask: Mask = self.tags.is_issue[:, tag] & (self.tags.given[:, tag] == given)
-        return mask
+        return np.asarray(self.tags.is_issue[:, tag] & (self.tags.given[:, tag] == given))
 
     def pairs(self, undecided: Mask, most: int) -> list[dict[str, Any]]:
         """Return how many issues each tag has, extra (as `given`) and missing ones (as `suggested`)."""
@@ -169,15 +158,9 @@ class TagRanking(Ranking):
         for given in (True, False):
             issues = self.tags.is_issue & (self.tags.given == given)
             counts, open_counts = issues.sum(0), issues[undecided].sum(0)
-            rows += [
-                {
-                    "given": tag if given else None,
-                    "suggested": None if given else tag,
-                    "count": int(counts[tag]),
-                    "undecided": int(open_counts[tag]),
-                }
-                for tag in np.flatnonzero(counts).tolist()
-            ]
+            for tag in np.flatnonzero(counts).tolist():
+                pair = {"given": tag, "suggested": None} if given else {"given": None, "suggested": tag}
+                rows.append(pair | {"count": int(counts[tag]), "undecided": int(open_counts[tag])})
         return sorted(rows, key=lambda row: (-row["undecided"], -row["count"]))[:most]
 
 
@@ -226,12 +209,9 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
         special: (N,) members of the list, for "duplicates" and "outliers"; None if the run did not search for them.
         matching: (N,) samples that match the search; None without one.
     """
-    if wanted.list == "suspects":
-        mask = ranking.is_suspect.copy()
-    elif wanted.list == "all":
-        mask = np.ones(len(given), bool)
-    else:
-        mask = np.zeros(len(given), bool) if special is None else special.copy()
+    mask = np.zeros(len(given), bool) if special is None else special.copy()
+    if wanted.list in ("suspects", "all"):
+        mask = ranking.is_suspect | (wanted.list == "all")
     if wanted.given is not None:
         mask &= ranking.with_given(wanted.given)
     if wanted.suggested is not None:

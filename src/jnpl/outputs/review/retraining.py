@@ -40,42 +40,27 @@ class _StoppedError(Exception):
 class Retraining:
     """At most one training at a time, in the background.
 
+    `state` is {"state": "idle", "running", "done" or "failed", "progress": 0..1, ...}.
+
     Args:
         recipe: settings of the run, as run.json has them.
     """
 
     def __init__(self, samples: Samples, recipe: dict[str, Any] | None, seed: int) -> None:
         self._samples, self._recipe, self._seed = samples, recipe, seed
-        self._lock = threading.Lock()
+        self._lock, self._stop = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
-        self._state: dict[str, Any] = {"state": "idle", "progress": 0.0}
+        self.state: dict[str, Any] = {"state": "idle", "progress": 0.0}
 
-    def status(self) -> dict[str, Any]:
-        """Return {"state": "idle", "running", "done" or "failed", "progress": 0..1, ...}."""
-        return dict(self._state)
-
-    def start(
-        self,
-        before: Ranking,
-        current: CurrentDecisions,
-        done: Callable[[Ranking, float], None],
-    ) -> None:
-        """Start to train, unless a training runs already.
-
-        Args:
-            before: the ranking that the decisions were made by.
-            current: the decisions to learn from.
-            done: called with the new ranking and the seconds that it took.
-        """
+    def start(self, before: Ranking, current: CurrentDecisions, done: Callable[[Ranking, float], None]) -> None:
+        """Start to train, unless a training runs already; `done` is called with the new ranking and the seconds."""
         with self._lock:
-            if self._thread is not None and self._thread.is_alive():
-                return
-            self._state = {"state": "running", "progress": 0.0}
-            self._thread = threading.Thread(
-                target=self._run, args=(before, current, done), name="jnpl-learn", daemon=True
-            )
-            self._thread.start()
+            if self._thread is None or not self._thread.is_alive():
+                self.state = {"state": "running", "progress": 0.0}
+                self._thread = threading.Thread(
+                    target=self._run, args=(before, current, done), name="jnpl-learn", daemon=True
+                )
+                self._thread.start()
 
     def stop(self) -> None:
         """Stop a training that runs, and wait for it."""
@@ -84,31 +69,27 @@ class Retraining:
             self._thread.join(10)
 
     def _run(self, before: Ranking, current: CurrentDecisions, done: Callable[[Ranking, float], None]) -> None:
-        began = time.monotonic()
+        began, samples = time.monotonic(), self._samples
         try:
-            source = self._samples.wait(600)
+            source = samples.wait(600)
             if source is None:
-                raise InputError(self._samples.problem or "the data of the run cannot be opened")  # noqa: TRY301
-            trust_code = self._samples.trust_code
-            ranking = retrain(source, before, current, self._recipe, self._seed, self._progress, trust_code=trust_code)
+                raise InputError(samples.problem or "the data of the run cannot be opened")  # noqa: TRY301
+            trusts = samples.trust_code
+            ranking = retrain(source, before, current, self._recipe, self._seed, self._progress, trust_code=trusts)
             seconds = time.monotonic() - began
             done(ranking, seconds)
-            self._state = {
-                "state": "done",
-                "progress": 1.0,
-                "seconds": round(seconds, 1),
-                "decisions": len(current.positions),
-            }
+            seconds = round(seconds, 1)
+            self.state = {"state": "done", "progress": 1.0, "seconds": seconds, "decisions": len(current.positions)}
         except _StoppedError:
-            self._state = {"state": "idle", "progress": 0.0}
+            self.state = {"state": "idle", "progress": 0.0}
         except Exception as error:  # noqa: BLE001 - the page says what went wrong, and the review goes on
             message = str(error) if isinstance(error, InputError) else one_line(error)
-            self._state = {"state": "failed", "progress": 0.0, "message": message}
+            self.state = {"state": "failed", "progress": 0.0, "message": message}
 
     def _progress(self, share: float) -> None:
         if self._stop.is_set():
             raise _StoppedError
-        self._state = {"state": "running", "progress": share}
+        self.state = {"state": "running", "progress": share}
 
 
 def retrain(
@@ -123,16 +104,8 @@ def retrain(
 ) -> Ranking:
     """Return the ranking of a head that was trained with decisions: decided labels trusted, dropped samples left out.
 
-    Args:
-        source: N samples, embedded where the run embedded them.
-        before: the ranking that the decisions were made by.
-        current: the decisions.
-        recipe: settings of the run; None: the default for embeddings.
-        trust_code: allow a model that is code of the user's own.
-
-    Returns:
-        The ranking of all N samples: the undecided are ranked anew, the decided keep the quality they had, so that a
-        decision can still be undone.
+    The undecided of all N samples are ranked anew; the decided keep the quality they had in the ranking `before`, by
+    which they were decided, so that a decision can still be undone. A `recipe` of None is the default for embeddings.
     """
     from jnpl.pipeline import run_recipe  # noqa: PLC0415
     from jnpl.training.evaluation import source_probabilities  # noqa: PLC0415 - imports torch, which takes seconds
@@ -148,8 +121,7 @@ def retrain(
     report.quiet(True)
 
     def observe(view: EpochView) -> None:
-        total = sum(phase.plan.epochs for phase in view.phases)
-        progress((view.epoch + 1) / (total + 1))
+        progress((view.epoch + 1) / (sum(phase.plan.epochs for phase in view.phases) + 1))
 
     head = head_recipe(source, recipe, trust_code=trust_code)
     result = run_recipe(remaining, head, seed=seed, report=report, observe=observe)
@@ -169,13 +141,8 @@ def retrain(
 
 
 def ranked_anew(before: Findings, decisions: npt.NDArray[np.int64], learnt: Findings) -> Findings:
-    """Return findings on N samples in which those without a decision have what was learnt.
-
-    Args:
-        before: on N samples, by which the decisions were made.
-        decisions: (N,) -1 for none.
-        learnt: on the samples that are not dropped, in their order.
-    """
+    """Return findings on N samples in which those without a decision (N,), -1, have what was learnt of those not
+    dropped."""
     is_kept = decisions != WithoutLabel.DROP.value
     is_new = decisions == -1
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.outputs.review.decisions import Decision
-    from jnpl.outputs.review.ranking import Mask, Positions
+    from jnpl.outputs.review.ranking import Positions
     from jnpl.outputs.review.samples import Samples
     from jnpl.run_folder import RunFolder
 
@@ -129,7 +129,11 @@ class ReviewSession:
             key = (wanted.search, self.samples.state)
             matching = self._searches.get_or_make(key, lambda: self.samples.matching(wanted.search))
         if wanted.group is not None:
-            members = self._members(wanted.group)
+            if wanted.group >= len(self.groups):
+                raise InputError(f"this run has {len(self.groups)} groups, got number {wanted.group}")
+            column, name, _ = self.groups[wanted.group]
+            of_samples = (self.findings.groups or {})[column]
+            members = np.array([group is not None and str(group) == name for group in of_samples])
             matching = members if matching is None else matching & members
         groups = self.samples.duplicate_groups
         special = self.samples.outliers if wanted.list == "outliers" else None
@@ -141,29 +145,20 @@ class ReviewSession:
             order = order[np.argsort(groups[order], kind="stable")]
         return order
 
-    def _members(self, number: int) -> Mask:
-        """Return which samples (N,) are in a group."""
-        if number >= len(self.groups):
-            raise InputError(f"this run has {len(self.groups)} groups, got number {number}")
-        column, name, _ = self.groups[number]
-        return np.array([group is not None and str(group) == name for group in (self.findings.groups or {})[column]])
-
-    def _matches(self, positions: Positions, decided: str) -> Mask:
-        """Return which samples (M,) are decided as a filter says."""
-        actions = self._actions[positions]
+    def _places(self, listed: Positions, decided: str) -> Positions:
+        """Return the places (P,) of a list whose samples are decided as a filter says."""
+        actions = self._actions[listed]
         if decided == "any":
-            return np.ones(len(positions), bool)
-        if decided in ("yes", "no"):
-            mask: Mask = (actions >= 0) == (decided == "yes")
-            return mask
-        chosen: Mask = actions == ACTIONS.index(decided)
-        return chosen
+            return np.arange(len(listed))
+        return np.flatnonzero(
+            (actions >= 0) == (decided == "yes") if decided in ("yes", "no") else actions == ACTIONS.index(decided)
+        )
 
     def page(self, wanted: Filter, offset: int, limit: int) -> dict[str, Any]:
         """Return a page of samples in the order of the list."""
         self._sync()
         listed = self._listed(wanted)
-        listed = listed[self._matches(listed, wanted.decided)]
+        listed = listed[self._places(listed, wanted.decided)]
         offset = min(offset, max(len(listed) - 1, 0))
         return {
             "total": len(listed),
@@ -181,35 +176,32 @@ class ReviewSession:
         """
         self._sync()
         listed = self._listed(wanted)
-        shown = self._matches(listed, wanted.decided)
+        places = self._places(listed, wanted.decided)
+        undecided = places[self._actions[listed[places]] < 0]
         if position is None:
-            listed_shown = listed[shown]
-            if not len(listed_shown):
+            if not len(places):
                 return {"item": None, "total": 0, "round": self._ranking.number}
             if index is None:
-                waiting = np.flatnonzero(self._actions[listed_shown] < 0)
-                index = int(waiting[0]) if len(waiting) else 0
-            position = int(listed_shown[min(max(index, 0), len(listed_shown) - 1)])
-        self._check(position)
+                place = (undecided if len(undecided) else places)[0]
+            else:
+                place = places[min(max(index, 0), len(places) - 1)]
+            position = int(listed[place])
+        item = self._item(self._check(position))
         at = np.flatnonzero(listed == position)
         place = int(at[0]) if len(at) else -1
-        undecided = shown & (self._actions[listed] < 0)
-        undecided &= listed != position
-        after, first = _first(undecided, place + 1), _first(undecided, 0)
-        following, before = _first(shown, place + 1), _last(shown, max(place, 0))
+        undecided = undecided[undecided != place]
 
-        def number(at: int | None) -> int | None:
-            return None if at is None else int(listed[at])
+        def first_of(candidates: Positions) -> int | None:
+            return int(listed[candidates[0]]) if len(candidates) else None
 
-        next_open = number(first if after is None else after)
         return {
-            "item": self._item(position),
-            "index": int(shown[:place].sum()) if place >= 0 and shown[place] else None,
-            "total": int(shown.sum()),
-            "next": number(following),
-            "previous": number(before),
-            "next_open": next_open,
-            "first_open": number(first),
+            "item": item,
+            "index": int(np.searchsorted(places, place)) if place in places else None,
+            "total": len(places),
+            "next": first_of(places[places > place]),
+            "previous": first_of(places[places < place][::-1]),
+            "next_open": first_of(np.append(undecided[undecided > place], undecided)),
+            "first_open": first_of(undecided),
             "round": self._ranking.number,
         }
 
@@ -252,13 +244,11 @@ class ReviewSession:
 
     def _item(self, position: int) -> dict[str, Any]:
         """Return all that the page shows of one sample."""
-        decision = next(iter(self._store.read([position])), None)
-        brief = self._brief(position, decision)
-        if self._sets is not None:
-            return brief | {"content": self.samples.content(position), "others": []}
-        candidates = self.samples.candidates(position, self._ranking, 4)
-        others = _others(candidates, brief["given"], brief["suggested"], brief["quality"], brief["confidence"])
-        content = self.samples.content(position, beside=self._beside(position))
+        brief = self._brief(position, next(iter(self._store.read([position])), None))
+        content, others = self.samples.content(position, beside=self._beside(position)), []
+        if self._sets is None:
+            candidates = self.samples.candidates(position, self._ranking, 4)
+            others = _others(candidates, brief["given"], brief["suggested"], brief["quality"], brief["confidence"])
         return brief | {"content": content, "others": others}
 
     # Labels: a number, or the tag numbers of a set as a text such as "0,3", which is the same in every process
@@ -406,7 +396,7 @@ class ReviewSession:
             "counts": self.counts(),
             "estimate": estimate,
             "data": {"state": self.samples.state, "problem": self.samples.problem},
-            "learning": self._retraining.status(),
+            "learning": self._retraining.state,
         }
 
     def _estimate(self) -> dict[str, Any]:
@@ -428,7 +418,7 @@ class ReviewSession:
             raise InputError("there is nothing to learn from yet: decide about some samples first")
         current, before = self._store.current(), last_ranking(self._store, self._run, with_audit=False)[0]
         self._retraining.start(before, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
-        return self._retraining.status()
+        return self._retraining.state
 
     def _learnt(self, ranking: Ranking, decided: int, seconds: float) -> None:
         with self._lock:
@@ -446,14 +436,10 @@ class ReviewSession:
             if self._sets is not None:
                 raise InputError("tasks for Label Studio are for one label per sample: take csv or parquet")
             return json.dumps(self._tasks(rows), ensure_ascii=False, indent=1).encode()
-        names = ("id", "given_label", "action", "label", "reviewer", "decided_at")
-        columns: dict[str, Any] = {
-            name: pd.array([None if row[name] is None else str(row[name]) for row in rows], dtype="string")
-            for name in names
-        }
+        kinds = dict.fromkeys(("id", "given_label", "action", "label", "reviewer", "decided_at"), "string")
         if self.findings.ids.dtype != object:
-            columns["id"] = np.array([row["id"] for row in rows], np.int64)
-        frame = pd.DataFrame(columns)
+            kinds["id"] = "int64"
+        frame = pd.DataFrame(rows, columns=[*kinds], dtype=object).astype(kinds)
         with TemporaryDirectory() as folder:
             file = Path(folder) / f"decisions{FORMATS[kind]}"
             with table_writer(file) as write:
@@ -486,18 +472,6 @@ def _counted(groups: npt.NDArray[Any]) -> list[tuple[str, int]]:
 def _brief(content: dict[str, Any], most: int) -> dict[str, Any]:
     """Return the content of a sample with the first cells of a row."""
     return {"kind": "row", "cells": content["cells"][:most]} if content["kind"] == "row" else content
-
-
-def _first(mask: Mask, start: int) -> int | None:
-    """Return the first true place from `start` on."""
-    places = np.flatnonzero(mask[start:])
-    return int(places[0]) + start if len(places) else None
-
-
-def _last(mask: Mask, stop: int) -> int | None:
-    """Return the last true place before `stop`."""
-    places = np.flatnonzero(mask[:stop])
-    return int(places[-1]) if len(places) else None
 
 
 def _others(

@@ -23,32 +23,16 @@ from jnpl.run_folder import DataFacts, RunFolder
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 _WITHOUT = (WithoutLabel.DROP.value, WithoutLabel.UNSURE.value)  # of the actions "drop" and "unsure"
-NO_DECISIONS = CurrentDecisions(
-    numbers=np.zeros(0, np.int64),
-    positions=np.zeros(0, np.int64),
-    actions=np.zeros(0, np.int8),
-    labels=np.zeros(0, np.int64),
-    qualities=np.zeros(0),
-    suspects=np.zeros(0, bool),
-)
 
 
 class ReviewedRun(NamedTuple):
-    """What a run, Learn and all decisions say now: the one source of suspects and counts for page, report and apply.
+    """What a run, Learn and all decisions say now: the one source of suspects and counts for page, report and apply."""
 
-    Attributes:
-        ranking: the findings of the run, or of the last Learn, without the decisions of this review.
-        findings: the same with all decisions: decided samples are no suspects, and the noise rate follows.
-        decisions: (N,) of this review: class numbers, -1 for none, or the value of a `WithoutLabel`.
-        left: how many labels are wrong among those that nobody decided about.
-        precision: share of wrong labels among the suspects that this review decided about; None before the first.
-    """
-
-    ranking: Ranking
-    findings: Findings
-    decisions: Labels
-    left: Interval
-    precision: Interval | None = None
+    ranking: Ranking  # the findings of the run, or of the last Learn, without the decisions of this review
+    findings: Findings  # the same with all decisions: decided samples are no suspects, and the noise rate follows
+    decisions: Labels  # (N,) of this review: class numbers, -1 for none, or the value of a `WithoutLabel`
+    left: Interval  # how many labels are wrong among those that nobody decided about
+    precision: Interval | None = None  # share of wrong labels among the decided suspects; None before the first
 
     @property
     def decided(self) -> int:
@@ -76,7 +60,8 @@ def reviewed_run(run: RunFolder) -> ReviewedRun:
 
 def run_alone(run: RunFolder) -> ReviewedRun:
     """Return what a run says without its review."""
-    return review_of(ranking_of(run.sample_findings), NO_DECISIONS)
+    findings = run.sample_findings
+    return review_of(ranking_of(findings), as_current(np.full(len(findings.ids), -1), findings))
 
 
 def last_ranking(store: DecisionStore, run: RunFolder, *, with_audit: bool = True) -> tuple[Ranking, int]:
@@ -87,15 +72,16 @@ def last_ranking(store: DecisionStore, run: RunFolder, *, with_audit: bool = Tru
     stored = store.last_round()
     if stored is None:
         return ranking_of(run.sample_findings if with_audit or run.has_tags else run.model_findings), 0
+    number, decisions, arrays = stored
     findings = run.model_findings
-    learnt = Ranking.from_bytes(stored.arrays, stored.number, findings)
+    learnt = Ranking.from_bytes(arrays, number, findings)
     if not with_audit:
-        return learnt, stored.decisions
+        return learnt, decisions
     judged = run.with_audit(learnt.findings)
     if findings.noise is not None and judged.noise is not None and findings.noise.caveat and not judged.noise.checked:
         low, high = min(findings.noise.low, judged.noise.low), max(findings.noise.high, judged.noise.high)
         judged = replace(judged, noise=judged.noise._replace(low=low, high=high, caveat=findings.noise.caveat))
-    return replace(learnt, findings=judged), stored.decisions
+    return replace(learnt, findings=judged), decisions
 
 
 def review_of(ranking: Ranking, current: CurrentDecisions) -> ReviewedRun:
@@ -131,7 +117,6 @@ def as_current(decisions: Labels, findings: Findings) -> CurrentDecisions:
         ACTIONS.index("unsure"),
     )
     return CurrentDecisions(
-        numbers=np.arange(len(at)),
         positions=at,
         actions=actions.astype(np.int8),
         labels=np.where(actions == ACTIONS.index("relabel"), codes, -1),

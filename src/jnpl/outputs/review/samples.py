@@ -115,20 +115,15 @@ class Samples:
                 if not self._run.has_tags:
                     if source.cells is not None and source.texts is None and source.ids.dtype.kind in "iu":
                         self._usual = UsualCells(source.cells.iloc[source.ids], self._findings.given_labels)
-                    self._load_model()
+                    from jnpl.outputs.saved_model import SavedModel  # noqa: PLC0415 - imports torch
+
+                    with suppress(InputError):  # a run of the library has no model: there are no candidates
+                        self._model = SavedModel.load(self._run.path, trust_code=self.trust_code, head_only=True)
                 self.source = source
         except Exception as error:  # noqa: BLE001 - the page says why, and goes on without the data
             self.problem = str(error) if isinstance(error, InputError | OSError) else one_line(error)
         finally:
             self._opened.set()
-
-    def _load_model(self) -> None:
-        from jnpl.outputs.saved_model import SavedModel  # noqa: PLC0415 - imports torch, which takes seconds
-
-        try:
-            self._model = SavedModel.load(self._run.path, trust_code=self.trust_code, head_only=True)
-        except InputError:  # a run of the library, without a model: there are no candidates
-            self._model = None
 
     @property
     def state(self) -> str:
@@ -161,10 +156,8 @@ class Samples:
     def content(self, position: int, limit: int = MAX_TEXT, beside: Beside | None = None) -> dict[str, Any]:
         """Return {"kind": "image"}, {"kind": "text", "text"} or {"kind": "row", "cells": [(name, value), ...]}.
 
-        Args:
-            limit: characters of a text.
-            beside: put the columns in which this sample is least like its given and most like its suggested class
-                first; a row of its own has "usual" too, what is usual in both classes.
+        A text has at most `limit` characters. With `beside`, the columns come first in which that sample is least like
+        its given and most like its suggested class; its own row has "usual" too, what is usual in both classes.
         """
         if self.kind == "image":
             return {"kind": "image"}
@@ -207,8 +200,7 @@ class Samples:
         def hits(name: str, values: npt.NDArray[Any]) -> Mask:
             make = lambda: pa.array(map(str, values.tolist()), pa.large_string())  # noqa: E731
             matches = pc.match_substring(self._searched.get_or_make(name, make), text, ignore_case=True)
-            mask: Mask = matches.to_numpy(zero_copy_only=False).astype(bool)
-            return mask
+            return np.asarray(matches.to_numpy(zero_copy_only=False), bool)
 
         mask, source = hits("ids", self._findings.ids), self.source
         if source is not None and source.texts is not None:
@@ -253,12 +245,7 @@ class Samples:
     ) -> list[int]:
         """Return the samples nearest to one among those that are surely of a class, or surely have a tag.
 
-        Those are the surest of the ranking, and those that were decided to have it.
-
-        Args:
-            ranking: the current ranking.
-            count: of examples.
-            decided: (N,) decided labels: `label` where that was decided, -1 where undecided, others elsewhere.
+        Those are the surest of the ranking, and those decided (N,) to have it; -1 stands where nothing is decided.
         """
         pool = self._pools.get_or_make((label, ranking.number), lambda: surest(ranking.findings, label))
         pool = pool[(decided[pool] == -1) | (decided[pool] == label)]
