@@ -264,7 +264,7 @@ def _run(folder: Path) -> None:
 
 
 def _read_run(run: RunFolder) -> object:
-    return page.render(run), with_held_out(run.findings, run.require_data_facts().held_out).findings
+    return page.render(run), with_held_out(run.findings, run.require_data_facts().held_out)[0]
 
 
 def _predict(folder: Path) -> object:

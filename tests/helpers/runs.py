@@ -18,12 +18,12 @@ COLOURS = ((220, 40, 40), (40, 220, 40), (40, 40, 220))
 def write_model(folder: Path, model: str, input_shape: tuple[int, ...], **facts: Any) -> None:
     """model.json, model.safetensors and a run.json that is finished; `facts` change or add to model.json's."""
     folder.mkdir(parents=True, exist_ok=True)
-    told: dict[str, Any] = {"model": model, "input_shape": list(input_shape), "classes": list(CLASSES), **facts}
+    told: dict[str, Any] = {"model": model, "input_shape": list(input_shape), "classes": list(CLASSES)}
+    told |= {"sample_shape": list(input_shape), **facts}
     network = build(model, num_classes=len(told["classes"]), input_shape=input_shape, seed=0)
     save_file({name: value.contiguous() for name, value in network.state_dict().items()}, folder / "model.safetensors")
     (folder / "model.json").write_text(json.dumps(told), "utf-8")
-    recipe = {"data": {"size": told.pop("size", None)}}
-    (folder / "run.json").write_text(json.dumps({"status": "finished", "recipe": recipe}), "utf-8")
+    (folder / "run.json").write_text('{"status": "finished"}', "utf-8")
 
 
 def vector_model(folder: Path, features: int = 4, **facts: Any) -> Path:

@@ -128,13 +128,6 @@ def test_images_that_are_not_square(tmp_path):
         model.predict_proba(images())
 
 
-def test_the_decoded_size_comes_from_the_recipe_where_the_model_does_not_say(tmp_path):
-    folder = image_model(tmp_path, 16, crop=12, sample_shape=None, size=18)
-    assert load(folder).sample_shape == (18, 18, 3)
-    folder = image_model(tmp_path / "arrays", 16, crop=12, sample_shape=None)
-    assert load(folder).sample_shape == (12, 12, 3)
-
-
 def test_a_table_is_encoded_as_in_training(tmp_path):
     table = pd.DataFrame({"size": [1.0, 2.0, None, 4.0], "town": ["Ulm", "Ulm", "Bonn", "Bonn"], "noted": [1, 2, 3, 4]})
     encoding = Encoding.fit(table, ["size", "town"], "the table")

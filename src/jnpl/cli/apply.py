@@ -100,24 +100,24 @@ def apply(
     write_same_form = same_form_writer(folder, same_form, overwrite=overwrite)
     data_facts = folder.require_data_facts()
     reviewed = reviewed_run(folder) if review else run_alone(folder)
-    whole = with_held_out(reviewed.findings, data_facts.held_out)
-    chosen = np.full(len(whole.findings.ids), -1, np.int64)
-    chosen[whole.rows_of_run] = reviewed.decisions
+    whole, rows_of_run = with_held_out(reviewed.findings, data_facts.held_out)
+    chosen = np.full(len(whole.ids), -1, np.int64)
+    chosen[rows_of_run] = reviewed.decisions
     if decisions is not None:
         chosen = place_decisions(
-            read_decisions(decisions, whole.findings.ids, id_column=id_column, label_column=label_column),
-            whole.findings,
+            read_decisions(decisions, whole.ids, id_column=id_column, label_column=label_column),
+            whole,
         )
         ranking = reviewed.ranking
-        reviewed = review_of(ranking, as_current(chosen[whole.rows_of_run], ranking.findings))
-        whole = with_held_out(reviewed.findings, data_facts.held_out)
-    before = place_decisions([(str(sample.id), sample.label) for sample in data_facts.decided], whole.findings)
+        reviewed = review_of(ranking, as_current(chosen[rows_of_run], ranking.findings))
+        whole, _ = with_held_out(reviewed.findings, data_facts.held_out)
+    before = place_decisions([(str(sample.id), sample.label) for sample in data_facts.decided], whole)
     decided = before.copy()
-    decided[whole.rows_of_run] = reviewed.ranking.findings.decided_labels  # before the run, or in an audit
+    decided[rows_of_run] = reviewed.ranking.findings.decided_labels  # before the run, or in an audit
     audited = int(((before == -1) & (chosen == -1) & (decided != -1)).sum())
     suggest = decisions is None and not (chosen != -1).any()
     corrected = correct(
-        with_places(whole.findings, folder),
+        with_places(whole, folder),
         decisions=np.where(chosen == -1, decided, chosen),
         min_confidence=min_confidence,
         drop=drop,

@@ -53,8 +53,7 @@ class CorrectedLabels:
     @property
     def changed(self) -> npt.NDArray[np.bool_]:
         """(M,) true where the label differs from the given one."""
-        changed: npt.NDArray[np.bool_] = self.labels != self.findings.given_labels[self.rows]
-        return changed
+        return np.asarray(self.labels != self.findings.given_labels[self.rows])
 
     @property
     def dropped(self) -> int:
@@ -217,24 +216,15 @@ def _helps(findings: Findings) -> npt.NDArray[np.bool_]:
         factor = min(max(noise.low / (1 - min(noise.low, noise.rate)) / odds, _MIN_FACTOR), 1.0)
     total = quality + factor * (1 - quality)
     suggested, given = factor * confidence / total, quality / total
-    helps: npt.NDArray[np.bool_] = (
-        (findings.suggested_labels != findings.given_labels) & (suggested > 0.5) & (suggested >= given + MARGIN)
-    )
-    return helps
+    differs = findings.suggested_labels != findings.given_labels
+    return np.asarray(differs & (suggested > 0.5) & (suggested >= given + MARGIN))
 
 
-class WithHeldOut(NamedTuple):
-    """Findings on the samples of a run and those held out of it, and where (N,) those of the run are in them."""
-
-    findings: Findings
-    rows_of_run: Labels
-
-
-def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> WithHeldOut:
-    """Return findings with the held-out samples added, without a quality: by row number, else at the end."""
+def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> tuple[Findings, Labels]:
+    """Return findings with the held-out samples added, without a quality: by row number, else at the end; and where
+    (N,) those of the run are in them."""
     if not held_out:
-        return WithHeldOut(findings, np.arange(len(findings.ids)))
-    more: dict[str, Any] = {}
+        return findings, np.arange(len(findings.ids))
     try:
         labels = [str(sample.label) for sample in held_out]
         if isinstance(findings, TagSetFindings):
@@ -251,9 +241,18 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Wit
     def joined(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([ours, theirs])[order]
 
-    def joined_if_there(ours: npt.NDArray[Any] | None, theirs: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        return None if ours is None else joined(ours, theirs)
-
+    optional = {
+        "paths": ids,
+        "unreadable": no,
+        "decided": no,
+        "excerpts": np.full(len(held_out), None, object),
+        "chance_wrong": unknown,
+        "other_labels": np.full(len(held_out), -1),
+        "other_confidence": unknown,
+    }
+    more = {
+        name: joined(ours, theirs) for name, theirs in optional.items() if (ours := getattr(findings, name)) is not None
+    }
     if isinstance(findings, TagSetFindings):
         more["tags"] = findings.tags.joined(every, findings.sets.mask(given_labels), order)
     whole = replace(
@@ -263,13 +262,6 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Wit
         suggested_labels=joined(findings.suggested_labels, given_labels),
         label_quality=joined(findings.label_quality, unknown),
         suggested_confidence=joined(findings.suggested_confidence, unknown),
-        paths=joined_if_there(findings.paths, ids),
-        unreadable=joined_if_there(findings.unreadable, no),
-        decided=joined_if_there(findings.decided, no),
-        excerpts=joined_if_there(findings.excerpts, np.full(len(held_out), None, object)),
-        chance_wrong=joined_if_there(findings.chance_wrong, unknown),
-        other_labels=joined_if_there(findings.other_labels, np.full(len(held_out), -1)),
-        other_confidence=joined_if_there(findings.other_confidence, unknown),
         **more,
     )
-    return WithHeldOut(whole, np.argsort(order, kind="stable")[: len(findings.ids)])
+    return whole, np.argsort(order, kind="stable")[: len(findings.ids)]

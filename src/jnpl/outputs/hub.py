@@ -135,15 +135,13 @@ def download(name: str) -> Path:
 def model_card(model: SavedModel, facts: dict[str, Any], name: str, place: str) -> str:
     """Return the README.md of a model: what it is, how to use it, how it was trained."""
     results = facts.get("results", {})
-    rows = [
-        ("training samples", f"{results['samples']:,}" if "samples" in results else None),
-        ("labels that looked wrong", f"{results['issues']:,}" if "issues" in results else None),
-        ("estimated noise rate", f"{results['noise_rate']:.3f}" if results.get("noise_rate") is not None else None),
-        (
-            "test accuracy, last epoch",
-            f"{results['test_accuracy']:.4f}" if results.get("test_accuracy") is not None else None,
-        ),
-    ]
+    rows = {
+        "training samples": ("samples", ","),
+        "labels that looked wrong": ("issues", ","),
+        "estimated noise rate": ("noise_rate", ".3f"),
+        "test accuracy, last epoch": ("test_accuracy", ".4f"),
+    }
+    lines = [(what, format(results[key], form)) for what, (key, form) in rows.items() if results.get(key) is not None]
     shown = [str(label) for label in model.classes]
     return _CARD.format(
         name=name,
@@ -154,8 +152,6 @@ def model_card(model: SavedModel, facts: dict[str, Any], name: str, place: str) 
         classes=", ".join(shown[:20]) + (", ..." if len(shown) > 20 else ""),
         version=__version__,
         example={"image": '"photos/"', "text": '["a text"]', "vector": "x"}[model.kind],
-        facts="\n".join(
-            ["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows if value is not None)]
-        ),
+        facts="\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in lines)]),
         backbone=(facts.get("backbone") or {}).get("name", "part of the network: there is no other"),
     )

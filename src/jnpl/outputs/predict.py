@@ -87,9 +87,8 @@ def predict(
 def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.DataFrame:
     """Return the rows of a part: id, predicted_label, confidence, and a column p_CLASS per class or, nested, one dict.
 
-    Of tags there is `predicted_tags`, their names or, nested, a list of them, in place of label and confidence.
-
-    Where samples are read one by one there is a column `problem`, empty for those that could be read.
+    Of tags there is `predicted_tags`, their names or, nested, a list of them, in place of label and confidence. Where
+    samples are read one by one there is a column `problem`, empty for those that could be read.
     """
     source, probs = data.source, part.probs
     stop = part.start + len(probs)
@@ -130,8 +129,7 @@ def _predicted(
 
 def _read(part: Part) -> npt.NDArray[np.bool_]:
     """Return (B,) true where a sample could be read."""
-    missing: npt.NDArray[np.bool_] = np.isnan(part.probs[:, 0])
-    return ~missing
+    return np.asarray(~np.isnan(part.probs[:, 0]))
 
 
 def _named(classes: tuple[Any, ...], probs: list[float]) -> dict[str, float] | None:

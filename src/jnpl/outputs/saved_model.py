@@ -58,7 +58,7 @@ class ModelFacts(StoredFacts):
 
     model: str
     input_shape: _Shape
-    sample_shape: _Shape | None = None
+    sample_shape: _Shape
     transform: dict[str, Any]
     encoding: dict[str, Any] | None = None
     classes: list[str] | list[int]
@@ -123,13 +123,11 @@ class SavedModel:
             content = {name: value for name, value in described.items() if name not in ("sha256", "results")}
             if stored.sha256 not in (None, digest_of(content, *files)):
                 raise InputError("model.json and its weights do not have the hash that was written with them")
-            shape = stored.input_shape
             network = _network(stored)
             network.load_state_dict(_finite(load_file(require_file(run.model_weights))))
             facts = stored.model_dump()
             if head_only:
                 facts["backbone"] = None
-            facts["sample_shape"] = stored.sample_shape or _sample_shape(run, shape, stored.transform)
             fitted = None
             if len(files) > 1:
                 fitted = {name: tensor.numpy() for name, tensor in load_file(run.backbone_weights).items()}
@@ -152,13 +150,8 @@ class SavedModel:
         backbone_state: dict[str, Array] | None = None,
         device: torch.device | None = None,
     ) -> SavedModel:
-        """Return the model with its backbone, if it has one.
-
-        Args:
-            facts: what model.json says.
-            backbone_state: the arrays of a backbone that was fitted to the data.
-            device: of the network; by default the CPU.
-        """
+        """Return the model that the facts of model.json describe, with its backbone, if it has one; `backbone_state`
+        are the arrays of one that was fitted to the data."""
         transform = _transform(facts["transform"])
         backbone, sample_shape = _backbone(facts.get("backbone"), backbone_state, device), tuple(facts["sample_shape"])
         texts = backbone if isinstance(backbone, TextBackbone) else None
@@ -198,8 +191,7 @@ class SavedModel:
 
     def chosen(self, probs: Floats) -> npt.NDArray[np.bool_]:
         """Return which tags are predicted (N, T), by their probabilities; none where these are nan."""
-        tags: npt.NDArray[np.bool_] = probs >= np.array(self.thresholds or (), np.float32)
-        return tags
+        return np.asarray(probs >= np.array(self.thresholds or (), np.float32))
 
     def predict_proba(self, x: Any) -> Floats:
         """Return the (N, C) probabilities of the classes.
@@ -227,9 +219,7 @@ class SavedModel:
     def named(self, probs: Floats) -> Array:
         """Return the (N,) names of the most probable classes of (N, C) probabilities."""
         whole = all(type(name) is int for name in self.classes)
-        names: Array = np.array(self.classes, np.int64 if whole else object)
-        most_probable: Array = names[probs.argmax(1)]
-        return most_probable
+        return np.asarray(np.array(self.classes, np.int64 if whole else object)[probs.argmax(1)])
 
     def parts(self, source: Source, workers: int = 0) -> Iterator[Part]:
         """Yield the predictions of all samples in order, a batch at a time, so that memory stays bounded.
@@ -405,14 +395,6 @@ def _backbone(
     if backbone.digest != facts["digest"]:
         raise InputError(f"the backbone {facts['name']} has other weights than the one that the run was trained with")
     return backbone
-
-
-def _sample_shape(run: RunFolder, input_shape: tuple[int, ...], transform: dict[str, Any]) -> tuple[int, ...]:
-    """Return the shape of raw samples, where model.json has none: images were decoded to the recipe's data.size."""
-    if transform["kind"] != CropFlip.__name__:
-        return input_shape
-    side = (run.run_facts.recipe or {})["data"]["size"] or transform["size"]
-    return side, side, input_shape[0]
 
 
 def _is_unfinished(run: RunFolder) -> bool:
