@@ -1,6 +1,7 @@
 """Embedding of a source: the values of a plain loop, views, unreadable images, and what the cache is keyed by."""
 
 import os
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -302,7 +303,7 @@ def test_labels_of_a_cached_data_set_may_change(tmp_path):
 
 @pytest.mark.parametrize("kind", ["images", "texts"])
 def test_only_new_samples_are_embedded(tmp_path, kind, monkeypatch):
-    """Two samples are left out and three come in: three are embedded, in any order, and the values are the same."""
+    """Two samples are left out and three come in: three are embedded, in any order and, of files, in another folder."""
     seen, notes = [], []
     if kind == "images":
         whole, backbone = open_source(photos(tmp_path / "photos", 24)), tiny_backbone()
@@ -321,6 +322,9 @@ def test_only_new_samples_are_embedded(tmp_path, kind, monkeypatch):
     after = jnpl.data.split.part(whole, np.array([23, 22, *range(19), 21]))
     embeddings(before, backbone, cache=tmp_path / "cache")
     assert len(seen) == 21
+    if kind == "images":
+        moved = open_source(shutil.copytree(tmp_path / "photos", tmp_path / "copy", copy_function=shutil.copyfile))
+        after = replace(after, inputs=jnpl.data.split.part(moved, np.array([23, 22, *range(19), 21])).inputs)
     seen.clear()
     values = embeddings(after, backbone, cache=tmp_path / "cache", note=notes.append)
     assert len(seen) == 3

@@ -26,7 +26,7 @@ from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -223,19 +223,19 @@ def _earlier_rows(
 ) -> tuple[EarlierRows | None, dict[int, str]]:
     """Return the samples that were embedded before as part of other data, and these as positions to leave out.
 
-    Files are recognised by path, size and time of the last change, texts by what they say. Crops, beyond two views,
-    depend on the position.
+    Files and texts are recognised by their content, so that a copy in another folder is not embedded again. Crops,
+    beyond two views, depend on the position.
     """
-    names = _sample_names(source.inputs) if cache.is_shared and views <= DEFAULT_VIEWS else None
-    if names is None:
+    if not cache.is_shared or views > DEFAULT_VIEWS or (cache.has_names and not cache.missing()):
+        return None, {}
+    if (names := _sample_names(source.inputs)) is None:
         return None, {}
     facts = json.dumps([describe(backbone, views), backbone.code], sort_keys=True)
     family = hashlib.sha256(facts.encode()).hexdigest()
-    if not cache.missing():
-        cache.name_samples(family, names)
-        return None, {}
-    earlier = cache.earlier(family, names)
+    earlier = cache.earlier(family, names) if cache.missing() else None
     cache.name_samples(family, names)
+    if earlier is None:
+        return None, {}
     there = np.flatnonzero(earlier.cache_of >= 0).tolist()
     if there:
         options.note(f"{source.name}: {len(there):,} of {len(source):,} embeddings are taken from earlier runs")
@@ -243,17 +243,24 @@ def _earlier_rows(
 
 
 def _sample_names(inputs: Inputs) -> npt.NDArray[np.uint64] | None:
-    """Return what samples (N,) are recognised by in any data: hashes; None for samples in memory."""
-    contents: Iterable[str]
+    """Return what samples (N,) are recognised by in any data: hashes; None for samples that are no files or texts."""
     if (texts := inputs.texts()) is not None:
-        contents = texts.tolist()
-    elif (times := inputs.modified_times()).all() and len(times) and inputs.path(0) is not None:
-        sizes = inputs.sizes().tolist()
-        contents = (f"{inputs.path(at)}\0{sizes[at]}\0{time}" for at, time in enumerate(times.tolist()))
+        digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts.tolist()]
+    elif len(inputs) and inputs.path(0) is not None and inputs.modified_times().all():
+        paths = (inputs.path(at) for at in range(len(inputs)))
+        digests = [_file_digest(path) for path in paths if path is not None]
     else:
         return None
-    digests = b"".join(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in contents)
-    return np.frombuffer(digests, "<u8")
+    return np.frombuffer(b"".join(digest[:8] for digest in digests), "<u8")
+
+
+def _file_digest(path: Path) -> bytes:
+    """Return the hash of a file, or of its name if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return hashlib.sha256(os.fsencode(path)).digest()
 
 
 def _forget_readable(cache: EmbeddingCache, inputs: Inputs) -> None:

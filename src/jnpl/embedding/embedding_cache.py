@@ -106,6 +106,11 @@ class EmbeddingCache:
         return EarlierRows(caches, cache_of, row_of)
 
     @property
+    def has_names(self) -> bool:
+        """Whether it is stored what the samples are recognised by."""
+        return self._folder is not None and (self._folder / _SAMPLES).is_file()
+
+    @property
     def is_shared(self) -> bool:
         """Whether other processes see the blocks that this one writes."""
         return self._folder is not None
