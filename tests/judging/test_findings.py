@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -140,7 +141,14 @@ def test_the_worst_come_first_and_ties_in_the_order_of_the_data():
     assert findings.worst(4).index.tolist() == findings.worst(4)["id"].tolist() == [1, 4, 0, 2]
     pd.testing.assert_frame_equal(findings.worst(4)[COLUMNS], findings.table.loc[[1, 4, 0, 2], COLUMNS])
     assert len(findings.worst(100)) == 6
-    assert list(findings.worst(0).columns)[:2] == ["given_label", "suggested_label"]
+    texts = replace(
+        findings, excerpts=np.array(["short", *["a text that is longer than a line has room for"] * 5], object)
+    )
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        heading, first, *_ = str(texts.worst(3)).splitlines()
+    assert heading.split() == ["given_label", "suggested_label", "...", "label_quality", "excerpt"]
+    assert first.endswith("a text that is longer…")
+    assert len(first) <= 80
     with pytest.raises(InputError, match="k must be a whole number of at least 0, not -1"):
         findings.worst(-1)
 

@@ -530,8 +530,8 @@ class Findings:
             k: number of rows, at most as many as have a quality and no decision.
 
         Returns:
-            Rows of `table`, the labels first; the index holds the positions of the samples, or is that of the data
-            frame.
+            Rows of `table`, the labels first, and last a text or the most unusual cells, 22 characters of them; the
+            index holds the positions of the samples, or is that of the data frame.
 
         Example:
             >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
@@ -542,7 +542,14 @@ class Findings:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = self._waiting(np.argsort(self.label_quality, kind="stable"))[:k]
         frame = _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
-        first, last = ["given_label", "suggested_label"], ["label_quality", "id"]  # pandas hides the middle
+        first, last = (
+            ["given_label", "suggested_label"],
+            ["label_quality", "id"],
+        )  # in 80 columns pandas hides the middle
+        if "excerpt" in frame:
+            last = ["label_quality", "excerpt"]
+            cells = frame["excerpt"].tolist()  # both labels and these fit into 80 columns
+            frame["excerpt"] = [f"{cell[:21]}…" if cell is not None and len(cell) > 22 else cell for cell in cells]
         return frame[[*first, *(name for name in frame.columns if name not in first + last), *last]]
 
     def part(self, positions: npt.ArrayLike) -> Findings:

@@ -143,3 +143,10 @@ def hostile(make_run, request):
 def visit(watched):
     """A function that opens a file, which may ask for nothing."""
     return lambda file, **more: watched(file.resolve().as_uri(), file.resolve().as_uri(), **more)
+
+
+def serious(page):
+    """What axe-core calls serious or critical."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    found = axe.Axe().run(page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]

@@ -3,39 +3,13 @@
 from itertools import pairwise
 
 import pytest
+from tests.outputs.report.conftest import serious
 
 from jnpl import Findings
 from jnpl.outputs.report import page
 from jnpl.run_folder import RunFolder
 
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
-
-# Every visible text whose contrast with what lies behind it is below WCAG AA: 4.5, or 3 for large letters.
-LOW_CONTRAST = """() => {
-  const parse = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return { r, g, b, a }; };
-  const over = (top, under) => ({ r: top.r * top.a + under.r * (1 - top.a), g: top.g * top.a + under.g * (1 - top.a),
-                                  b: top.b * top.a + under.b * (1 - top.a), a: 1 });
-  const light = ({ r, g, b }) => [r, g, b].map((v) => v / 255)
-    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (element) => {
-    const layers = [];
-    for (let at = element; at; at = at.parentElement) layers.push(parse(getComputedStyle(at).backgroundColor));
-    return layers.reverse().reduce((under, top) => over(top, under), { r: 255, g: 255, b: 255, a: 1 });
-  };
-  const low = [];
-  let looked = 0;
-  for (const element of document.body.querySelectorAll("*")) {
-    const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!text || !element.checkVisibility() || element.closest("[aria-disabled=true], .unseen, option, svg")) continue;
-    looked += 1;
-    const style = getComputedStyle(element), back = behind(element), ink = over(parse(style.color), back);
-    const [dark, bright] = [light(ink), light(back)].sort((a, b) => a - b), ratio = (bright + 0.05) / (dark + 0.05);
-    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
-    if (ratio < (large ? 3 : 4.5)) low.push(`${element.className}, ${element.textContent.trim()}: ${ratio}`);
-  }
-  return { low, looked };
-}"""
 
 
 def shown(tab):
@@ -151,14 +125,12 @@ def test_the_theme_follows_the_system_and_then_the_button(visit, full, theme):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["pictures", "table"])
-def test_contrast_is_aa(visit, full, make_run, theme, kind):
+def test_everyone_can_read_it(visit, full, make_run, theme, kind):
     if kind == "table":
         full = make_run("vectors", samples=1000, classes=10, noise=0.5, data={"unreadable": [], "duplicates": []})
     tab = visit(page.write(RunFolder(full)), theme=theme)
     tab.evaluate(OPEN_ALL)
-    result = tab.evaluate(LOW_CONTRAST)
-    assert result["looked"] > 100
-    assert result["low"] == []
+    assert serious(tab) == []
 
 
 def test_nothing_is_wider_than_the_screen(visit, full):
@@ -218,22 +190,17 @@ def test_without_scripts_everything_is_there(visit, full):
 
 
 def test_it_can_be_heard(visit, full):
-    """Headings in order, names for what can be pressed, headers for tables, texts for pictures and charts."""
+    """Headings in order, headers for tables, texts for pictures and charts, and links that lead somewhere."""
     tab = visit(page.write(RunFolder(full)))
     levels = [
         int(level) for level in tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((h) => h.tagName[1])")
     ]
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
-    assert tab.evaluate("document.documentElement.lang") == "en"
-    for role in ("button", "combobox"):
-        for element in tab.get_by_role(role).all():
-            assert element.evaluate("(e) => (e.ariaLabel || e.innerText || e.labels[0].innerText).trim()")
     assert tab.evaluate("[...document.querySelectorAll('table')].every((t) => t.querySelector('th[scope]'))")
     assert tab.evaluate("[...document.images].every((i) => i.alt && i.complete && i.naturalWidth > 0)")
     assert tab.evaluate("[...document.querySelectorAll('.plot, .split')].every((p) => p.ariaLabel.length > 20)")
     ids = tab.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
-    assert len(ids) == len(set(ids))
     assert set(tab.evaluate("[...document.querySelectorAll('a')].map((a) => a.hash.slice(1))")) <= set(ids)
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from tests.helpers.tag_runs import tag_findings, tag_run
-from tests.outputs.report.conftest import HOSTILE
+from tests.outputs.report.conftest import HOSTILE, serious
 
 from jnpl.cli import app as cli
 from jnpl.outputs.review.decisions import open_store
@@ -381,13 +381,6 @@ def test_texts_and_a_class_among_thousands(visit, make_run, serve):
     page.keyboard.press("Enter")
     page.wait_for_selector(IDLE, state="attached")
     assert stored(run) == {item["position"]: ("relabel", 2718)}
-
-
-def serious(page):
-    """What axe-core calls serious or critical."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    found = axe.Axe().run(page).response["violations"]
-    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
