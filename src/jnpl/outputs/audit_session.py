@@ -29,9 +29,7 @@ DEFAULT_COUNT = 50
 class AuditSession:
     """The audit of a run. Its methods may be called from any thread; each answer is on disk when `answer` returns.
 
-    Args:
-        run: the run folder, to which audit.json belongs.
-        count: how many labels to check, at least; None: those that were drawn before, else 50.
+    `count` labels are to check, at least; None: those that were drawn before, else 50.
     """
 
     def __init__(self, run: RunFolder, count: int | None = None) -> None:

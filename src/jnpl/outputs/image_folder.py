@@ -70,15 +70,8 @@ def with_places(findings: Findings, run: RunFolder) -> Findings:
 def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how: How) -> list[tuple[str, str]]:
     """Copy or link every image to target/CLASS/NAME, by its corrected class; returns the ids that failed, and why.
 
-    Args:
-        corrected: the corrected labels of a run on image files.
-        root: the folder that the paths of the images start from.
-        target: a new or empty folder. It is filled under a hidden name beside it first, so that it is complete or
-            not there.
-        how: copies, symbolic links or hard links.
-
-    Returns:
-        (id, reason) of every image that could not be copied or linked.
+    Their paths start from `root`. The target, a new or empty folder, is filled under a hidden name beside it first, so
+    that it is complete or not there.
     """
     findings = corrected.findings
     if findings.paths is None:

@@ -14,13 +14,8 @@ if TYPE_CHECKING:
 def refuse_target(
     out: Path, run: RunFolder, *, overwrite: bool, read: str | Path | None = None, called: str = "data"
 ) -> None:
-    """Raise InputError if `out` exists, unless `overwrite`; always if it is a file of a run, or `read` itself.
-
-    Args:
-        run: the run of the command.
-        read: a file that the command reads, if any.
-        called: what `read` is called in the message.
-    """
+    """Raise InputError if `out` exists, unless `overwrite`; always if it is a file of a run, or the file that the
+    command reads, which the message calls `called`."""
     from jnpl.run_folder import OWN_FILES, RunFolder  # noqa: PLC0415 - imports numpy, and `jnpl --help` is quick
 
     if out.name.casefold() in OWN_FILES and (_is_same(out.parent, run.path) or RunFolder(out.parent).is_run()):

@@ -32,13 +32,11 @@ def predict(
 ) -> dict[str, Any]:
     """Predict all samples, and write the predictions to `out` (.csv, .parquet or .json) if it is given.
 
-    Args:
-        show: called with every batch as a data frame, with a dict of probabilities per row.
-        problem: called with the id of every sample that cannot be read, and the reason.
+    `show` is called with every batch as a data frame, with a dict of probabilities per row, `problem` with the id of
+    every sample that cannot be read and the reason.
 
-    Returns:
-        Counts: samples, predicted, unreadable, predictions of each class; with labels also the number of readable
-        samples whose label the model knows, and the accuracy on them; with tags F1, over all pairs of sample and tag.
+    Returns counts: samples, predicted, unreadable, predictions of each class; with labels also the number of readable
+    samples whose label the model knows, and the accuracy on them; with tags F1, over all pairs of sample and tag.
     """
     source, labels = data.source, data.labels
     hits = tagged = 0  # predicted tags that are given, and given tags

@@ -141,11 +141,7 @@ def with_absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_run_data(stored: dict[str, Any], *, trust_code: bool = False) -> Source:
-    """Return the data of a run, embedded as in the run.
-
-    Args:
-        trust_code: allow options that name code to run; else they are refused.
-    """
+    """Return the data of a run, embedded as in the run; options that name code to run need `trust_code`."""
     options = RunDataOptions.from_json(stored)
     embed = None if options.opening.embed is None else str(options.opening.embed)
     changes = changed_settings(options.change or (), vars(options))

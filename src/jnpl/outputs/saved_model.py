@@ -78,26 +78,17 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A trained network with the transform of its inputs and its classes; made by `load`.
+    """A trained network with the transform of its inputs and its classes; made by `load`."""
 
-    Args:
-        network: inputs of the transform's shape -> logits (B, C).
-        transform: raw samples -> inputs of the network.
-        classes: C class names or numbers.
-        sample_shape: raw samples, (height, width, channels) or (features,). Images of other sizes are resized, and
-            grey images become colour or colour images grey.
-        encoding: how a table becomes vectors; None if the model was not trained on a table.
-        text_backbone: what turns texts into the network's vectors; None if the model was not trained on texts.
-        thresholds: where a sample may have several classes, which are tags: the probability from which each is
-            predicted.
-    """
-
-    network: nn.Module
-    transform: Transform
-    classes: tuple[Any, ...]
+    network: nn.Module  # inputs of the transform's shape -> logits (B, C)
+    transform: Transform  # raw samples -> inputs of the network
+    classes: tuple[Any, ...]  # C names or numbers
+    # of raw samples, (height, width, channels) or (features,): images of other sizes are resized, and grey ones become
+    # colour or colour ones grey
     sample_shape: tuple[int, ...]
-    encoding: dict[str, Any] | None = None
-    text_backbone: TextBackbone | None = None
+    encoding: dict[str, Any] | None = None  # how a table becomes vectors
+    text_backbone: TextBackbone | None = None  # what turns texts into the network's vectors
+    # where a sample may have several classes, which are tags: the probability from which each is predicted
     thresholds: tuple[float, ...] | None = None
 
     @classmethod

@@ -275,22 +275,14 @@ class DecisionStore:
             self._connection.close()
 
     def decide(self, decisions: Sequence[NewDecision], *, reviewer: str, tab: str) -> dict[int, int]:
-        """Write decisions as one batch, all or none.
+        """Write decisions about different samples as one batch, all or none, on disk at the end; return their numbers
+        by position. `tab` is that of the browser, whose last batch `undo` takes back.
 
-        Args:
-            decisions: about different samples.
-            tab: of the browser, whose last batch `undo` takes back.
-
-        Returns:
-            Position -> number of the new decision, after it is on disk. A ConflictError, and nothing is written, if a
-            sample has another decision than the reviewer saw.
+        A ConflictError, and nothing is written, if a sample has another decision than the reviewer saw.
         """
         now = _now()
         with self._transaction() as connection:
-            numbers_now = dict(self._numbers(connection, [new.position for new in decisions]))
-            changed = [new.position for new in decisions if numbers_now.get(new.position, 0) != new.seen]
-            if changed:
-                raise ConflictError(self._read(connection, changed), changed)
+            self._refuse_changed({new.position: new.seen for new in decisions})
             connection.execute("INSERT OR IGNORE INTO reviewers (name) VALUES (?)", (reviewer,))
             (person,) = connection.execute("SELECT number FROM reviewers WHERE name = ?", (reviewer,)).fetchone()
             batch = connection.execute(
@@ -310,11 +302,9 @@ class DecisionStore:
         return numbers
 
     def undo(self, tab: str) -> list[int]:
-        """Take back the last batch of a tab that is not undone.
+        """Take back the last batch of a tab that is not undone; return the positions whose decision changed.
 
-        Returns:
-            The positions whose decision changed, in the order of the batch; empty if there is nothing to undo. A
-            ConflictError if one of them was decided again since, elsewhere.
+        A ConflictError if one of them was decided again since, elsewhere.
         """
         with self._transaction() as connection:
             row = connection.execute(
@@ -325,23 +315,27 @@ class DecisionStore:
             made = connection.execute(
                 "SELECT number, position, previous FROM decisions WHERE batch = ? ORDER BY number", row
             ).fetchall()
-            positions = [position for _, position, _ in made]
-            numbers_now = dict(self._numbers(connection, positions))
-            changed = [position for number, position, _ in made if numbers_now.get(position) != number]
-            if changed:
-                raise ConflictError(self._read(connection, changed), changed)
+            self._refuse_changed({position: number for number, position, _ in made})
             for _, position, previous in made:
                 if previous is None:
                     connection.execute("DELETE FROM current WHERE position = ?", (position,))
                 else:
                     connection.execute("INSERT OR REPLACE INTO current VALUES (?, ?)", (position, previous))
             connection.execute("UPDATE batches SET undone_at = ? WHERE number = ?", (_now(), row[0]))
-        return positions
+        return [position for _, position, _ in made]
+
+    def _refuse_changed(self, seen: dict[int, int]) -> None:
+        """Raise a ConflictError unless the samples have the decisions of these numbers, by position; 0 for none."""
+        there = {each.position: each for each in self.read([*seen])}
+        numbers = {position: decision.number for position, decision in there.items()}
+        if changed := [position for position, number in seen.items() if numbers.get(position, 0) != number]:
+            raise ConflictError([there[position] for position in changed if position in there], changed)
 
     def read(self, positions: Sequence[int]) -> list[Decision]:
         """Return the current decisions of those samples that have one."""
         with self._lock:
-            return self._read(self._connection, positions)
+            rows = self._connection.execute(_SOME, (json.dumps(list(map(int, positions))),)).fetchall()
+        return [self._decision(row) for row in rows]
 
     def current(self) -> CurrentDecisions:
         """Return the current decisions of all samples."""
@@ -392,17 +386,6 @@ class DecisionStore:
                 "SELECT number, decisions, arrays FROM rounds ORDER BY number DESC LIMIT 1"
             ).fetchone()
         return row
-
-    @staticmethod
-    def _numbers(connection: sqlite3.Connection, positions: Sequence[int]) -> list[tuple[int, int]]:
-        return connection.execute(
-            "SELECT position, decision FROM current WHERE position IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(map(int, positions))),),
-        ).fetchall()
-
-    def _read(self, connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
-        rows = connection.execute(_SOME, (json.dumps(list(map(int, positions))),)).fetchall()
-        return [self._decision(row) for row in rows]
 
 
 def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:

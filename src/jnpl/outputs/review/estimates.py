@@ -57,13 +57,8 @@ class Prior(NamedTuple):
 
 
 def prior(qualities: npt.NDArray[np.floating], total: float, most: float | None = None) -> Prior:
-    """Return the prior by which `total` labels of samples with qualities (N,) are wrong.
-
-    Args:
-        qualities: (N,) nan is left out.
-        total: expected number of wrong labels.
-        most: upper end of its 90 % interval; None: the run has none.
-    """
+    """Return the prior by which `total` labels of samples with qualities (N,) are wrong; nan is left out. `most` is the
+    upper end of its 90 % interval, None where the run has none."""
     doubt = logits(qualities[~np.isnan(qualities)], _MAX_LOGIT)
     middle = intercept(doubt, total)
     if most is None:
@@ -81,13 +76,7 @@ class Corrected:
 
     @classmethod
     def by_decisions(cls, qualities: npt.NDArray[np.float64], wrong: npt.NDArray[np.bool_], start: Prior) -> Corrected:
-        """Return the posterior.
-
-        Args:
-            qualities: (M,) of the decided samples, when they were decided.
-            wrong: (M,) whether the decision was that the label is wrong.
-            start: `prior`.
-        """
+        """Return the posterior by the qualities (M,) that decided samples had, and whether each was wrong (M,)."""
         deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
         middle = np.array([start.intercept, 1.0, 1.0])
         return cls(*fit_logistic(_design(logits(qualities, _MAX_LOGIT)), wrong.astype(np.float64), middle, deviation))

@@ -204,10 +204,8 @@ class Filter(BaseModel):
 def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | None, matching: Mask | None) -> Mask:
     """Return the samples (N,) that a filter selects, whether decided or not.
 
-    Args:
-        ranking: of the N samples.
-        special: (N,) members of the list, for "duplicates" and "outliers"; None if the run did not search for them.
-        matching: (N,) samples that match the search; None without one.
+    `special` (N,) are the members of the lists "duplicates" and "outliers", None if the run did not search for them;
+    `matching` (N,) those that match the search, None without one.
     """
     mask = np.zeros(len(given), bool) if special is None else special.copy()
     if wanted.list in ("suspects", "all"):

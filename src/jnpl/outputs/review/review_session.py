@@ -44,11 +44,7 @@ FORMATS = {"csv": ".csv", "parquet": ".parquet", "label-studio": ".json"}
 
 
 class ReviewSession:
-    """The state behind the page. Its methods may be called from any thread.
-
-    Args:
-        samples: what can be shown of its samples.
-    """
+    """The state behind the page. Its methods may be called from any thread."""
 
     def __init__(self, run: RunFolder, samples: Samples) -> None:
         findings, facts = run.sample_findings, run.run_facts
@@ -168,12 +164,8 @@ class ReviewSession:
         }
 
     def sample(self, wanted: Filter, position: int | None = None, index: int | None = None) -> dict[str, Any]:
-        """Return a sample with its neighbours in the list.
-
-        Args:
-            position: of the sample; None: the sample at `index`.
-            index: place in the list, from 0; None: the first undecided sample of the list, else its first one.
-        """
+        """Return a sample with its neighbours in the list: by its position, by its place in the list from 0, or the
+        first undecided one, else the first."""
         self._sync()
         listed = self._listed(wanted)
         places = self._places(listed, wanted.decided)

@@ -70,10 +70,7 @@ class RecentCache:
 class Samples:
     """The samples of a run, as far as they can be shown.
 
-    Args:
-        open_data: opens the data of the run again, embedded where the run embedded them; None if that is not possible.
-        reason: why it is not possible.
-        trust_code: allow a model that is code of the user's own.
+    `open_data` opens the data of the run again, embedded as the run embedded them; None, for a `reason`, if it cannot.
     """
 
     def __init__(

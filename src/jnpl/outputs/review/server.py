@@ -107,13 +107,9 @@ def make_app(
     reviewer: str,
     home: Literal["review", "audit"] = "review",
 ) -> RequestChecks:
-    """Return the application of a review.
+    """Return the application of a review, and of an audit if the run can have one; `home` is the page that opens first.
 
-    Args:
-        audit: of the run; None: there is none.
-        access: who may use it.
-        reviewer: the name that decisions have unless the page gives another one.
-        home: the page that opens first.
+    `reviewer` is the name that decisions have unless the page gives another one.
     """
 
     @asynccontextmanager
