@@ -94,16 +94,6 @@ def test_the_table_of_classes_is_sorted_by_any_column(visit, make_run):
     assert table.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
 
 
-def test_the_thresholds_of_the_classes_are_a_column(visit, make_run):
-    folder = make_run(samples=400, classes=2, threshold="per-class")
-    tab = visit(page.write(RunFolder(folder)))
-    assert tab.locator("path.threshold, .mark").count() == 0
-    table = tab.locator("table.sortable")
-    table.get_by_role("button", name="Threshold").click()
-    cuts = sorted(Findings.load(folder).threshold_info["by_class"], reverse=True)
-    assert table.locator("tbody tr > :nth-child(6)").all_inner_texts() == [f"{cut:.3f}" for cut in cuts]
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_theme_follows_the_system_and_then_the_button(visit, full, theme):
     tab = visit(page.write(RunFolder(full)), theme=theme)

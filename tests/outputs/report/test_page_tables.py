@@ -55,13 +55,6 @@ def test_rare_mistakes_are_pale():
     assert rows[0][1]["heat"] == pytest.approx(0.1)
 
 
-def test_no_heat_map_for_more_classes_than_can_be_read():
-    probs = np.eye(31)
-    assert page_tables.heat_map(Findings.from_probs(probs, np.arange(31)), [str(i) for i in range(31)]) is None
-    few = Findings.from_probs(probs[:30, :30], np.arange(30))
-    assert page_tables.heat_map(few, [str(i) for i in range(30)]) is not None
-
-
 def test_classes_by_their_share_of_suspects(findings):
     rows = page_tables.classes(findings, NAMES)
     assert [row["rate"] for row in rows] == sorted((row["rate"] for row in rows), reverse=True)
@@ -109,13 +102,6 @@ def test_the_worst_are_issues_first(findings):
     found = page_tables.suspects(uneven, NAMES, {}, DataFacts())[0]
     assert [each.id for each in found] == [str(name) for name in issues.id]
     assert sorted(uneven.worst_positions(200)) == list(range(200))
-
-
-def test_classes_with_a_threshold_each(findings):
-    assert {row["threshold"] for row in page_tables.classes(findings, NAMES)} == {None}
-    cuts = dict(zip(NAMES, [0.05, 0.3, 0.6], strict=True))
-    uneven = replace(findings, threshold_info={**findings.threshold_info, "by_class": list(cuts.values())})
-    assert {row["name"]: row["threshold"] for row in page_tables.classes(uneven, NAMES)} == cuts
 
 
 def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeypatch):

@@ -48,12 +48,6 @@ def test_the_way_through_a_list(served):
     assert served.json("/api/sample?search=no-such-name")["item"] is None
 
 
-def test_search_by_file_name(served):
-    found = served.json("/api/list?list=all&limit=200&search=DOG/")
-    assert found["total"] == 30
-    assert all(item["id"].startswith("dog/") for item in found["items"])
-
-
 def test_a_group_of_samples_is_listed(make_run, serve):
     run = make_run()
     findings = RunFolder(run).findings
@@ -71,17 +65,6 @@ def test_a_group_of_samples_is_listed(make_run, serve):
     assert served.json("/api/list?list=all&group=3")["total"] == 120
     status, _, content = served.request("/api/list?group=4")
     assert (status, b"this run has 4 groups, got number 4" in content) == (400, True)
-
-
-def test_conflicts_are_answered(served):
-    served.json("/api/decide", body((1, "keep"), reviewer="Ann", tab="a"))
-    status, _, content = served.request("/api/decide", body((1, "drop"), reviewer="Bob", tab="b"))
-    assert status == 409
-    answer = json.loads(content)
-    assert answer["positions"] == [1]
-    assert [(each["reviewer"], each["action"]) for each in answer["conflicts"]] == [("Ann", "keep")]
-    assert served.json("/api/undo", {"tab": "b"})["positions"] == []
-    assert served.json("/api/undo", {"tab": "a"})["positions"] == [1]
 
 
 def test_decisions_of_another_process_are_seen_after_an_own_one(make_run, serve):

@@ -79,7 +79,11 @@ def _template() -> Template:
 def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     findings, lines, pictures = reviewed_run(run).findings, run.read_log(), run.thumbnails()
     if threshold is not None:
-        findings = _with_threshold(findings, as_threshold(threshold))
+        rule = as_threshold(threshold)
+        if isinstance(findings, TagSetFindings):
+            findings = TagSetFindings.of(findings.pair_findings.with_threshold(rule))
+        else:
+            findings = findings.with_threshold(rule)
     data, results = run.data_facts, run.run_facts.results or StoredResults()
     folder_name = run.path.resolve().name
     names = page_tables.printable_names(findings)
@@ -88,6 +92,9 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     suspects, examples = page_tables.suspects(findings, names, pictures, data)
     shown_columns, hidden_columns = page_tables.column_names(data.columns)
     epoch_names, epoch_rows = page_tables.epochs(lines)
+    reason = str(findings.threshold_info.get("reason", "given")).removeprefix(
+        "one for each given class, "
+    )  # as the page
     return {
         "next_steps": _next_steps(run, findings),
         "data_name": text.plain(run.run_facts.data or folder_name, 80),
@@ -96,19 +103,15 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "tag_counts": None if tags is None else {name: tags.summary()[name] for name in ("missing", "extra")},
         "tags": page_tables.tags(findings),
         "has_tags": tags is not None,
-        "rate": findings.noise_rate,
         "decided": int(findings.is_decided.sum()),
-        "wrong_left": findings.stated_left,
+        "findings": findings,
         "noise": findings.noise,
         "stated": None if findings.noise is None else stated(findings.noise),
-        "withheld": findings.is_withheld,
-        "expected_wrong": findings.expected_wrong,
-        "look_wrong": findings.look_wrong,
         "results": results,
         "notes": _notes(run, findings, results),
         "comparison": _comparison(run),
         "choices": [text.plain(line, 400) for line in (*data.choices, results.judged_by) if line],
-        "threshold_reason": _threshold_reason(findings.threshold_info),
+        "threshold_reason": "" if reason == "given" else text.plain(reason, 200),
         "doubtful_test": bool(data.held_out) and not data.true_labels,
         "threshold_span": charts.threshold_span(findings),
         "charts": charts.draw(findings, lines),
@@ -139,12 +142,6 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "version": __version__,
         "folder": text.plain(folder_name, 80),
     }
-
-
-def _with_threshold(findings: Findings, threshold: float | str) -> Findings:
-    if not isinstance(findings, TagSetFindings):
-        return findings.with_threshold(threshold)
-    return TagSetFindings.of(findings.pair_findings.with_threshold(threshold))
 
 
 def _next_steps(run: RunFolder, findings: Findings) -> list[tuple[str, str]]:
@@ -186,8 +183,3 @@ def _comparison(run: RunFolder) -> dict[str, Any] | None:
         "copies": copies[: page_tables.MAX_PROBLEMS],
         "far": [text.plain(sample.id) for sample in facts.far][: page_tables.MAX_PROBLEMS],
     }
-
-
-def _threshold_reason(info: dict[str, Any]) -> str:
-    reason = str(info.get("reason", "given")).removeprefix("one for each given class, ")  # the page says so
-    return "" if reason == "given" else text.plain(reason, 200)
