@@ -326,7 +326,7 @@ def _found(folder: Path, true: Any, how: str) -> dict[str, int]:
 def copying(args: argparse.Namespace) -> None:
     """Time the way from the last decision about flowers, 20 % of them with a wrong label, to the corrected copy."""
     found: dict[str, list[float]] = {"labels": [], "images": []}
-    with TemporaryDirectory() as place:
+    with TemporaryDirectory() as place, TemporaryDirectory() as outside:  # of the folder of the photographs
         run, true = _noisy_run(Path(place), args.data, 0.2, "symmetric", 0)
         with served(run) as (_, port):
             client = Client(port)
@@ -337,8 +337,8 @@ def copying(args: argparse.Namespace) -> None:
                 began = time.perf_counter()
                 client.json("/api/decide", {"tab": "t", "reviewer": "r", "decisions": [made]})
                 what = ("labels", "images")[number % 2]
-                more = ["--copy", f"{place}/copy{number}"] if what == "images" else []
-                command = [sys.executable, "-m", "jnpl", "apply", str(run), "-o", f"{place}/{number}.csv", *more]
+                more = ["--copy", f"{outside}/copy{number}"] if what == "images" else []
+                command = [sys.executable, "-m", "jnpl", "apply", str(run), "-o", f"{outside}/{number}.csv", *more]
                 subprocess.run(command, check=True, capture_output=True, cwd=place)
                 found[what].append(round(time.perf_counter() - began, 2))
     results.add(args.out / FILE, {"name": "copying", "results": found | {"samples": len(true)}})

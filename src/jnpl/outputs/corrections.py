@@ -250,7 +250,7 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> tup
         "other_labels": np.full(len(held_out), -1),
         "other_confidence": unknown,
     }
-    more = {
+    more: dict[str, Any] = {
         name: joined(ours, theirs) for name, theirs in optional.items() if (ours := getattr(findings, name)) is not None
     }
     if isinstance(findings, TagSetFindings):

@@ -77,9 +77,11 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     if findings.paths is None:
         raise InputError(NOT_FILES)
     names = [str(name) for name in findings.names]
-    if wrong := [name for name in names if not _is_folder_name(name)]:
+    if wrong := [name for name in names if not name or name[0] == "." or set(name) & set("/\\\0")]:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
-    _refuse_inside(target, root)
+    place, base = target.resolve(), root.resolve()
+    if place == base or base in place.parents:
+        raise InputError(f"{str(target)!r} lies inside the data folder {str(root)!r}; name one outside it")
     places = [(row, image_place(root, source), place) for row, source, place in _places(corrected, names)]
     with new_folder(target) as draft:
         return _fill(draft, corrected, names, places, root, how)
@@ -177,22 +179,11 @@ def image_place(root: Path, path: str) -> Path:
 
 
 def _place(source: Path, place: Path, how: How) -> None:
-    real = source
-    if not stat.S_ISREG(real.stat().st_mode):
+    if not stat.S_ISREG(source.stat().st_mode):
         raise OSError(errno.EINVAL, "not a file")
     if how == "copy":
-        shutil.copy2(real, place)
+        shutil.copy2(source, place)
     elif how == "link":
-        place.symlink_to(real)
+        place.symlink_to(source)
     else:
-        os.link(real.resolve(), place)
-
-
-def _is_folder_name(name: str) -> bool:
-    return name not in ("", ".", "..") and not name.startswith(".") and not set(name) & set("/\\\0")
-
-
-def _refuse_inside(target: Path, root: Path) -> None:
-    place, base = target.resolve(), root.resolve()
-    if place == base or base in place.parents:
-        raise InputError(f"{str(target)!r} lies inside the data folder {str(root)!r}; name one outside it")
+        os.link(source.resolve(), place)

@@ -80,9 +80,14 @@ def tasks(
         frame = frame[~findings.unreadable[frame.index.to_numpy()]]
     for position, row in zip(frame.index.tolist(), json_rows(frame), strict=True):
         name = "text" if findings.paths is None else "image"
-        shown = _address(prefix, row["path"]) if findings.paths is not None else f"sample {row['id']}"
-        if findings.paths is None and table is not None:
-            shown = _text(table.iloc[row["id"] if _are_rows(findings) else position])
+        if findings.paths is not None:
+            shown = prefix + quote(Path(row["path"]).as_posix().lstrip("/"), safe="/")
+        elif table is None:
+            shown = f"sample {row['id']}"
+        else:  # ids are row numbers of the data, of which the run may hold a part, or names
+            cells = table.iloc[row["id"] if findings.ids.dtype.kind in "iu" else position]
+            shown = "\n".join(f"{column}: {cell}" for column, cell in cells.items())
+            shown = str(cells.iloc[0]) if len(cells) == 1 else shown
         task: dict[str, Any] = {"data": {name: shown, "id": str(row["id"]), **{key: row[key] for key in _FACTS}}}
         if row["suggested_confidence"] is not None:
             result = [choice(findings, str(position), row["suggested_label"])]
@@ -118,26 +123,11 @@ def interface(findings: Findings) -> str:
     )
 
 
-def _address(prefix: str, path: str) -> str:
-    return prefix + quote(Path(path).as_posix().lstrip("/"), safe="/")
-
-
-def _are_rows(findings: Findings) -> bool:
-    """Whether ids are row numbers of the data, of which the run may hold a part."""
-    return findings.ids.dtype.kind in "iu"
-
-
 def _refuse_table(findings: Findings, table: pd.DataFrame) -> None:
-    if not _are_rows(findings):
+    if findings.ids.dtype.kind not in "iu":
         if len(table) != len(findings.ids):
             raise InputError(f"the table has {len(table)} rows, but the run's data {len(findings.ids)}")
         return
     low, high = int(findings.ids.min()), int(findings.ids.max())
     if low < 0 or high >= len(table):
         raise InputError(f"the table has {len(table)} rows, but the run's are {low} to {high} (counted from 0)")
-
-
-def _text(cells: pd.Series[Any]) -> str:
-    if len(cells) == 1:
-        return str(cells.iloc[0])
-    return "\n".join(f"{column}: {cell}" for column, cell in cells.items())
