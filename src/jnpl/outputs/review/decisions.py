@@ -326,7 +326,7 @@ class DecisionStore:
 
     def _refuse_changed(self, seen: dict[int, int]) -> None:
         """Raise a ConflictError unless the samples have the decisions of these numbers, by position; 0 for none."""
-        there = {each.position: each for each in self.read([*seen])}
+        there = {decision.position: decision for decision in self.read([*seen])}
         numbers = {position: decision.number for position, decision in there.items()}
         if changed := [position for position, number in seen.items() if numbers.get(position, 0) != number]:
             raise ConflictError([there[position] for position in changed if position in there], changed)
