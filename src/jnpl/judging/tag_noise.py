@@ -87,7 +87,8 @@ def judge_probs(
 ) -> JudgedTags:
     """Return the calibrated quality of every pair of N samples and T tags, and the rates of missing and extra tags.
 
-    `unseen` decides how far a tag is believed, `seen` the order.
+    `unseen` decides how far a tag is believed, `seen` the order of the absent tags, and both that of the given ones: a
+    head that was trained on an extra tag has come to believe it in part.
 
     Args:
         seen: (N, T) probabilities by a head that was trained on these tags.
@@ -107,7 +108,9 @@ def judge_probs(
         y = given[part]
         probs[part] = model.true_probs(_logits(unseen[part]))
         calibrated[part] = _of_given(model.given_true(probs[part], y), y)
-        order[part] = _of_given(model.given_true(model.true_probs(_logits(seen[part])), y), y)
+        z = _logits(seen[part])
+        z = np.where(y, (z + _logits(unseen[part])) / 2, z)
+        order[part] = _of_given(model.given_true(model.true_probs(z), y), y)
     quality = np.empty_like(order)
     for side in (given, ~given):
         quality[side] = monotone(order[side], calibrated[side])
