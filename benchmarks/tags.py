@@ -206,23 +206,24 @@ def page_text(file: Path) -> str:
     def of(name: str, column: str, method: str, figure: str) -> list[Any]:
         return [row[figure] for row in stored if (row["set"], row["column"], row["method"]) == (name, column, method)]
 
-    rows = [
-        ["data", "missing", "extra", *(f"AP of {kind}" for kind in KINDS), "estimate of missing", "of extra", "CPU s"]
-    ]
+    rates = [f"{kind} tags, estimated / true" for kind in KINDS[:2]]
+    rows = [["data", "missing", "extra", *(f"AP of {kind}" for kind in KINDS), *rates, "CPU s"]]
     for name, title in TITLES.items():
         for column in columns(name):
             missing, extra = (f"{float(share):.0%}" for share in column.split()[:2])
             both = [
-                f"**{spread(of(name, column, 'jnpl', kind), 3)}** / {spread(of(name, column, 'cleanlab', kind), 3)}"
+                f"{spread(of(name, column, 'jnpl', kind), 3)} / {spread(of(name, column, 'cleanlab', kind), 3)}"
                 for kind in KINDS
             ]
-            rates = [
-                ", ".join(f"{row[kind][0][0]:.1%} of {row[kind][1]:.1%}" for row in of(name, column, "jnpl", "rates"))
-                for kind in ("missing", "extra")
+            stored_rates = of(name, column, "jnpl", "rates")
+            told = [
+                f"{np.mean([row[kind][0][0] for row in stored_rates]):.1%} / "
+                f"{np.mean([row[kind][1] for row in stored_rates]):.1%}"
+                for kind in KINDS[:2]
             ]
-            seconds = " / ".join(f"{np.mean(of(name, column, each, 'seconds')):.0f}" for each in ("jnpl", "cleanlab"))
+            seconds = " / ".join(f"{np.mean(of(name, column, each, 'seconds')):.1f}" for each in ("jnpl", "cleanlab"))
             added = f"{extra} of the absent" if column.endswith("absent") else extra
-            rows.append([title, missing, added, *both, *rates, seconds])
+            rows.append([title, missing, added, *both, *told, seconds])
     made = markdown_table(rows)
     return BLOCK.sub(lambda match: f"{match[1]}{made}\n{match[2]}", PAGE.read_text("utf-8"))
 

@@ -43,6 +43,7 @@ _MOST_PAIRS, _RESAMPLED_PAIRS = 2_000_000, 200_000  # that the model, and those 
 _VARIANTS = ((0.0, 0.04), (0.1, 0.04), (0.2, 0.02), (0.2, 0.08), (0.3, 0.04), (0.3, 0.02), (0.1, 0.08), (0.2, 0.04))
 _NORMAL_90 = 1.645
 _SMALLEST = 1e-6
+_SEEN_SHARE = 0.25  # of the predictions that have seen a given tag, in the order of the given tags
 _BLOCK = 1 << 21  # pairs that are worked on at once
 
 
@@ -87,8 +88,8 @@ def judge_probs(
 ) -> JudgedTags:
     """Return the calibrated quality of every pair of N samples and T tags, and the rates of missing and extra tags.
 
-    `unseen` decides how far a tag is believed, `seen` the order of the absent tags, and both that of the given ones: a
-    head that was trained on an extra tag has come to believe it in part.
+    `unseen` decides how far a tag is believed, `seen` the order of the absent tags, and mostly `unseen` that of the
+    given ones: a head that was trained on an extra tag has come to believe it in part.
 
     Args:
         seen: (N, T) probabilities by a head that was trained on these tags.
@@ -109,7 +110,7 @@ def judge_probs(
         probs[part] = model.true_probs(_logits(unseen[part]))
         calibrated[part] = _of_given(model.given_true(probs[part], y), y)
         z = _logits(seen[part])
-        z = np.where(y, (z + _logits(unseen[part])) / 2, z)
+        z = np.where(y, _SEEN_SHARE * z + (1 - _SEEN_SHARE) * _logits(unseen[part]), z)
         order[part] = _of_given(model.given_true(model.true_probs(z), y), y)
     quality = np.empty_like(order)
     for side in (given, ~given):
