@@ -4,7 +4,7 @@
 
 Of `jnpl reproduce`: points of p_y stay where Figures 2 and 6 draw them, histograms where Figures 1 and 6 use them,
 samples labelled cat where Figure 6 does, and curves other than accuracy with the first seed at 60 % symmetric noise,
-not on features; descriptions of recipes go. Of `jnpl bench`: curves keep a dozen epochs.
+not on features; descriptions of recipes go.
 """
 
 from __future__ import annotations
@@ -13,27 +13,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jnpl.experiments import results
 from jnpl.experiments.reproduce.catalogue import EXPERIMENTS
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
 from jnpl.experiments.scales import SCALES
 from jnpl.experiments.spec import RunSpec
 
-DIGITS, EPOCHS = 5, 12
-_BENCH = ("ap_curve", "curve_seconds", "curve_epochs")
+DIGITS = 5
 _REPRODUCE = ("ap_curve", "right_curve", "wrong_curve", "selected_curve")
 
 
 def slim(line: dict[str, Any]) -> dict[str, Any]:
     """A line of results with all that pages read."""
     spec, found = RunSpec.model_validate(line["cell"]), dict(line["results"])
-    if spec.scale is None:
-        length = len(found["ap_curve"])
-        kept = np.unique(np.linspace(0, length - 1, min(length, EPOCHS)).round().astype(int)).tolist()
-        found |= {name: [found[name][at] for at in kept] for name in _BENCH if name in found}
-        return {**line, "results": _rounded(found)}
     setting = (spec.noise, spec.rate)
     on_features = SCALES[str(spec.scale)].features is not None
     if on_features or (spec.seed, spec.data, setting) != (1, _main_data(spec), SYMM60):
