@@ -87,7 +87,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         warnings.simplefilter("ignore")  # of libraries, for their programmers; python -W shows them
     _prepare_output()
     keep_freed_memory()  # before there are threads
-    gc.set_threshold(100_000, 20)  # imports make a million objects and no garbage
+    gc.set_threshold(300_000, 20)  # imports make a million objects and no garbage
     atexit.register(gc.freeze)  # what is left ends with the process: a last search for garbage takes half a second
     try:
         code = app(
