@@ -554,17 +554,16 @@
     }
     if (view === "one") state.similarTo = null;
   }
-  const openView = (view) => { setView(view); return reload(); };
-  function openOne(position) {
-    setView("one");
-    return work(() => loadSample({ position }));
+  // A change of the view waits for what is under way, such as news of other reviewers, and is not lost.
+  async function turnTo(view, load) {
+    while (state.busy) await new Promise((done) => setTimeout(done, 20));
+    return work(() => { setView(view); return load(); });
   }
+  const openView = (view) => turnTo(view, () => (view === "one" ? loadSample({}) : loadGrid(0)));
+  const openOne = (position) => turnTo("one", () => loadSample({ position }));
   function similar() {
     const item = state.sample && state.sample.item;
-    if (!item) return;
-    setView("grid");
-    state.similarTo = item.position;
-    return work(() => loadGrid(0));
+    if (item) return turnTo("grid", () => { state.similarTo = item.position; return loadGrid(0); });
   }
 
   // Keys and buttons
