@@ -73,7 +73,7 @@ def test_csv_files_are_written_where_formulas_are_escaped():
 
 _READERS = {"open", "read_bytes", "read_text", "load_file", "safe_open", "fromfile", "memmap", "read_table", "OSFile"}
 _LOADERS = {"np.load", "torch.load", "tarfile.open", "zipfile.ZipFile", "Image.open", "sqlite3.connect"}
-_CHECKS = {"require_file", "is_file", "digest_of", "file_digest"}
+_CHECKS = {"require_file", "require_text_file", "is_file", "digest_of", "file_digest"}
 _OWN = {
     "cli/lists.py",
     "cli/report.py",

@@ -345,6 +345,16 @@ CASES = [
     Case("find pipe.npz -o new", "is a pipe", pipe("pipe.npz")),
     Case("find pipe.csv -o new", "is a pipe", pipe("pipe.csv")),
     Case("find pipe.parquet -o new", "is a pipe", pipe("pipe.parquet")),
+    # Sparse files: a gigabyte of zeros would be read, and parsed, before it is refused
+    Case(
+        "find data.json --crops -o new",
+        "ends in bytes of zero",
+        raw("data.json", b'{"a": 1}' + bytes(99)),
+        "sparse COCO",
+    ),
+    Case("find data.npz -o new --recipe a.toml", "ends in bytes of zero", raw("a.toml", bytes(99)), "sparse recipe"),
+    Case("corrupt y.txt --rate 0.4", "ends in bytes of zero", raw("y.txt", b"0\n1\n" + bytes(99)), "sparse labels"),
+    Case("apply run --decisions a.xml", "ends in bytes of zero", raw("a.xml", bytes(99)), "sparse decisions"),
     # boxes
     Case("find data.json --crops -o new", "no COCO file: it has no list 'images'", text("data.json", "{}")),
     Case("find data.json --crops -o new", "not valid JSON: .*nested too deeply", text("data.json", DEEP), "deep COCO"),

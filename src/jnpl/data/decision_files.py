@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from jnpl.data.label_files import LabelRows, WithoutLabel, read_label_rows
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import printable, require_file
+from jnpl.internal.files import printable, require_text_file
 from jnpl.internal.json_files import parse_json
 
 _FIELD = "decision"  # of FiftyOne, where no other is named
@@ -50,7 +50,7 @@ def read_decisions(
 
 def _json(path: Path) -> Any:
     try:
-        return parse_json(require_file(path).read_text("utf-8-sig"))
+        return parse_json(require_text_file(path).read_text("utf-8-sig"))
     except (OSError, ValueError):  # `read_label_rows` says what is wrong
         return None
 
@@ -82,7 +82,7 @@ def _only(labels: list[Any], name: object) -> Any:
 
 def _from_cvat(path: Path) -> LabelRows:
     try:
-        root = ET.fromstring(require_file(path).read_bytes())  # noqa: S314 - expat refuses exploding entities
+        root = ET.fromstring(require_text_file(path).read_bytes())  # noqa: S314 - expat refuses exploding entities
     except (OSError, ET.ParseError) as error:
         raise InputError(f"{str(path)!r} cannot be read as an export of CVAT: {error}") from None
     images = [

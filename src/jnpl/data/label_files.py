@@ -26,7 +26,7 @@ from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, open_arrays
 from jnpl.data.split import part
 from jnpl.data.tags import tags_of_lists
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import replacing, require_file
+from jnpl.internal.files import replacing, require_text_file
 from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import (
     SUFFIXES,
@@ -412,7 +412,7 @@ def _class_names(path: Path) -> tuple[str, ...] | None:
 
 def _text(path: Path) -> str:
     try:
-        return require_file(path).read_text(encoding="utf-8-sig")
+        return require_text_file(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from jnpl.internal.errors import InputError, UnwritableError
 
 _LONG_NAME = 200  # bytes; names may have 255
+_END = 64  # bytes at the end of a text file
 _KINDS = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
 
 
@@ -121,6 +122,17 @@ def require_file(path: str | os.PathLike[str]) -> Path:
         kind = next((name for test, name in _KINDS.items() if test(mode)), "a device")
         raise InputError(f"{os.fspath(path)!r} is {kind}, not a file")
     return Path(path)
+
+
+def require_text_file(path: str | os.PathLike[str]) -> Path:
+    """Return what `require_file` does; a file that ends in zeros, as sparse ones of gigabytes do, is an InputError."""
+    file = require_file(path)
+    if file.is_file():
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - _END))
+            if stream.read().endswith(bytes(_END)):
+                raise InputError(f"{os.fspath(path)!r} is no text file: it ends in bytes of zero")
+    return file
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import reason_of, require_file
+from jnpl.internal.files import reason_of, require_file, require_text_file
 
 _Facts = TypeVar("_Facts", bound="StoredFacts")
 
@@ -35,7 +35,7 @@ def parse_json(text: str | bytes) -> Any:
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return the value in a JSON file; an OSError or ValueError says why it cannot be read."""
-    return parse_json(require_file(path).read_bytes())
+    return parse_json(require_text_file(path).read_bytes())
 
 
 def read_facts(path: str | os.PathLike[str], kind: type[_Facts]) -> _Facts:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_text_file
 from jnpl.recipes.schema import DEFAULT_METHOD, Recipe, parse_recipe
 
 DEFAULT = "fast"  # of the method jnpl, for which alone it is made
@@ -151,7 +152,7 @@ def _read(name: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"no such recipe file: {name!r}")
     try:
         # Bytes that are not UTF-8 are an error of the TOML parser.
-        return tomllib.loads(path.read_text("utf-8", errors="surrogateescape"))
+        return tomllib.loads(require_text_file(path).read_text("utf-8", errors="surrogateescape"))
     except RecursionError:
         raise InputError(f"the recipe {name!r} is nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
