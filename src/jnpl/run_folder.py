@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from jnpl import __version__
 from jnpl.data.source import UnreadableError
@@ -117,6 +117,12 @@ class SameContent(StoredFacts):
     labels: list[str | int]
     count: int | None = None  # of all samples of the group, listed or not
     conflicting: bool | None = None
+
+    @model_validator(mode="after")
+    def _are_pairs(self) -> Self:
+        if not len(self.ids) == len(self.labels) > 0:
+            raise ValueError(f"there are {len(self.ids)} ids and {len(self.labels)} labels")
+        return self
 
     @property
     def size(self) -> int:

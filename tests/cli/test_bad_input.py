@@ -660,6 +660,12 @@ CASES = [
     Case("audit run", "cannot be used: fingerprint", text("run/audit.json", '{"positions": 3}'), "forged audit"),
     Case("report run", "cannot be used: copies", text("run/check.json", '{"copies": [3]}'), "forged check"),
     Case("report run", "is a pipe", pipe("run/check.json"), "pipe of a check"),
+    Case(
+        "report run",
+        "near_duplicates.0: there are 0 ids and 1 labels",
+        text("run/data.json", '{"near_duplicates": [{"ids": [], "labels": ["x"]}]}'),
+        "labels of no duplicates",
+    ),
     Case("find data.csv -o new --label-columns a,none", "has no column 'none'"),
     Case("find data.csv -o new --label-columns a,b,a", "names a column twice: a, b, a"),
     Case("find data.csv -o new --label-columns a,b --label-column label", "label_columns"),
