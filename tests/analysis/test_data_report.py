@@ -263,24 +263,6 @@ def test_near_duplicates_and_outliers_have_pictures(tmp_path, monkeypatch):
     assert page.count('<li class="group differs"') == 1
 
 
-def test_near_duplicate_texts_are_shown_as_texts(tmp_path, monkeypatch):
-    random = np.random.default_rng(0)
-    texts = np.array([" ".join(random.choice(list("abcdefgh"), 20)) for _ in range(60)], object)
-    texts[7] = texts[3] + "!"
-    values = 2 + random.standard_normal((60, 1, 32))
-    values[7] = values[3] * 1.01
-    frame = pd.DataFrame({"text": texts, "label": np.arange(60) % 3})
-    source = table.load(frame, text_column="text", embed=lambda texts: [[len(text), 1] for text in texts])
-    source = replace(source, inputs=EmbeddedInputs(values.astype(np.float16), "key"))
-    judged(source, tmp_path, [50])
-    monkeypatch.setattr(data_report, "MAX_SUSPECTS", 1)
-    write(tmp_path, source)
-    assert [each["ids"] for each in facts(tmp_path)["near_duplicates"]] == [[3, 7]]
-    rows = facts(tmp_path)["columns"]["rows"]
-    assert list(rows)[:3] == ["50", "3", "7"]
-    assert f"<bdi>{texts[7]}</bdi>" in (tmp_path / "report.html").read_text("utf-8")
-
-
 def whole(out):
     """The files by name; none may be a draft."""
     files = {each.name: each.read_bytes() for each in out.iterdir()}
