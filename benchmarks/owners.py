@@ -5,9 +5,6 @@
     python benchmarks/owners.py time --data DIR    # jnpl find on a folder of photographs, beside jnpl embed alone
     python benchmarks/owners.py finetune --data DIR    # --finetune on flowers at 96 pixels, beside the head alone
     python benchmarks/owners.py ablation --data DIR    # the default recipe with one part changed, a part of the columns
-    python benchmarks/owners.py verdicts --data DIR [--sets ...]   # noise rate, calibration, F1, corrections;
-                                                   # --predictions DIR keeps the predictions, to judge them anew
-    python benchmarks/owners.py seconds --data DIR # CPU seconds of the columns in the README, one after the other
     python benchmarks/owners.py tables --data DIR  # tables, beside gradient boosting (owners_tables.py)
     python benchmarks/owners.py page               # docs/owners.md from the results
     python benchmarks/owners.py tables-page        # docs/results/tables.md from the results
@@ -53,7 +50,6 @@ from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
-from jnpl.judging.out_of_fold import expected_scale
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
@@ -62,7 +58,7 @@ from owners_tables import BINS, LISTS, allowed
 RESULTS = Path(__file__).parent / "results"
 PAGE, TABLES_PAGE = (Path(__file__).parents[1] / "docs" / name for name in ("owners.md", "results/tables.md"))
 DIAGRAM = PAGE.parent / "images" / "reliability.png"
-FILE, VERDICTS, SECONDS = "owners.jsonl", "verdicts.jsonl", "owners-seconds.jsonl"
+FILE = "owners.jsonl"
 # Without the noise rate, and without what follows from it: labels by a rule are not ranked by the posterior alone.
 RANKING = {"verdict.calibrate": False, "verdict.threshold": 0.5}
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C, in rising order, until the cross-validated accuracy falls
@@ -212,23 +208,29 @@ def labels_of(name: str, column: str, seed: int, data: Path, clean: Source) -> A
     return np.array([number[str(each)] for each in weak])
 
 
-def ours(source: Source, seed: int, changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run `jnpl train` on the embeddings, with default settings or some changes of them."""
+def ours(source: Source, seed: int, changes: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Run `jnpl train` on the embeddings, with default settings or some changes of them: ranking, accuracy and seconds,
+    and the verdict beside the true labels, if all are known."""
     report = Reporter()
     report.quiet(True)
     began, cpu = time.perf_counter(), time.process_time()
-    result = run_recipe(
-        source, adapt_recipe(source, None, None, changes or {}).recipe, seed=seed, report=report, classify=True
-    )
+    recipe = adapt_recipe(source, None, None, changes or {}).recipe
+    with mock.patch.object(Findings, "from_probs", wraps=Findings.from_probs) as made:
+        result = run_recipe(source, recipe, seed=seed, report=report, classify=True)
     if result is None:
         raise RuntimeError("no result in this process")
     seconds = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
-    quality, flagged = result.findings.label_quality, result.findings.is_label_issue
-    return {
-        **owners_tables.judged(quality, flagged, result.findings.noise_rate, source),
-        "accuracy": result.results["test_accuracy"],
-        **seconds,
-    }
+    findings = result.findings
+    rate = 0.0 if findings.noise is None else findings.noise.rate
+    ranking = owners_tables.judged(findings.label_quality, findings.is_label_issue, rate, source)
+    row = {"jnpl": {**ranking, "accuracy": result.results["test_accuracy"], **seconds}}
+    if findings.noise is None or not owners_tables.rows_to_judge(source).all():
+        return row
+    probs, unseen = made.call_args.args[0], made.call_args.kwargs["unseen_probs"]
+    wrong, p_y = source.labels != source.true_labels, probs[np.arange(len(probs)), source.labels]
+    repeated = float((unseen.argmax(1) == source.labels)[wrong].mean()) if wrong.any() else 0.0
+    plain = owners_tables.judged(p_y, p_y < 0.5, 0.0, source)["f1"]
+    return row | {"verdict": {**owners_tables.checked(findings, source), "f1_plain": plain, "repeated": repeated}}
 
 
 def rival(source: Source, seed: int, c: float | None) -> dict[str, Any]:
@@ -299,58 +301,9 @@ def _forget(args: argparse.Namespace) -> None:
     for name in args.sets or SETS:
         for key in (f"{name}/{column}/{seed}" for column in SETS[name].columns for seed in range(args.seeds)):
             if key in done and not done[key]["results"].keys().isdisjoint(args.rows):
-                kept = {who: value for who, value in done[key]["results"].items() if who not in args.rows}
+                dropped = {*args.rows, *(["verdict"] if "jnpl" in args.rows else [])}
+                kept = {who: value for who, value in done[key]["results"].items() if who not in dropped}
                 results.add(args.out / FILE, {"name": key, "results": kept})
-
-
-def verdicts(args: argparse.Namespace) -> None:
-    """Judge the labels of the cells that are not done: noise rate, calibration, label issues, corrections."""
-    path = args.out / VERDICTS
-    for seed in range(args.seeds):
-        for name in args.sets or SETS:
-            if not (args.data / FILES[name]).exists():
-                continue
-            for column in SETS[name].columns:
-                key = f"{name}/{column}/{seed}"
-                if column == "checked" or key in results.read(path):  # most of its labels nobody has checked
-                    continue
-                source = cell(name, column, seed, args.data)
-                kept = None if args.predictions is None else args.predictions / f"{key.replace('/', '_')}.npz"
-                found = verdict(source, seed, kept)
-                results.add(path, {"name": key, "results": found})
-                shown = {each: value for each, value in found.items() if not isinstance(value, list)}
-                print(key, json.dumps(shown), flush=True)
-
-
-def verdict(source: Source, seed: int, kept: Path | None = None) -> dict[str, Any]:
-    """Run `jnpl find` with default settings and compare what it says with the true labels.
-
-    What was predicted is written to `kept`; if that file is there, its predictions are judged again without training.
-    """
-    classes = len(source.class_names)
-    if kept is not None and kept.exists():
-        stored = np.load(kept)
-        probs, unseen = stored["probs"].astype(np.float64), stored["unseen"]
-        if not np.array_equal(stored["given"], source.labels):
-            raise SystemExit(f"{kept} holds predictions of other labels: remove it")
-        findings = Findings.from_probs(
-            probs, source.labels, threshold="auto", unseen_probs=unseen, unseen_scale=expected_scale(classes)
-        )
-    else:
-        report = Reporter()
-        report.quiet(True)
-        with mock.patch.object(Findings, "from_probs", wraps=Findings.from_probs) as made:
-            result = run_recipe(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
-        if result is None:
-            raise RuntimeError("no result in this process")
-        findings, probs, unseen = result.findings, made.call_args.args[0], made.call_args.kwargs["unseen_probs"]
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            np.savez(kept, probs=probs.astype(np.float32), unseen=unseen, given=source.labels)
-    wrong, own = source.labels != source.true_labels, probs[np.arange(len(probs)), source.labels]
-    repeated = float((unseen.argmax(1) == source.labels)[wrong].mean()) if wrong.any() else 0.0
-    plain = owners_tables.judged(own, own < 0.5, 0.0, source)["f1"]
-    return {**owners_tables.checked(findings, source), "f1_plain": plain, "repeated": repeated}
 
 
 def _run_cell(args: argparse.Namespace, name: str, column: str, seed: int) -> None:
@@ -363,7 +316,7 @@ def _run_cell(args: argparse.Namespace, name: str, column: str, seed: int) -> No
     source = cell(name, column, seed, args.data)
     for who in missing:
         if who == "jnpl":
-            line["results"][who] = ours(source, seed)
+            line["results"] |= ours(source, seed)
         else:
             first = done.get(f"{name}/{column}/0", {}).get("results", {}).get("cleanlab", {})
             line["results"][who] = rival(source, seed, first.get("c"))
@@ -388,23 +341,6 @@ def timing(args: argparse.Namespace) -> None:
                 found[what].append(time.perf_counter() - began)
     results.add(args.out / FILE, {"name": "time", "results": found})
     print(json.dumps(found))
-
-
-TIMED = ("flowers/symm20", "agnews-minilm/weak", "trec6-minilm/symm20", "cifar100/human", "cifar10/worse")
-
-
-def seconds(args: argparse.Namespace) -> None:
-    """Measure CPU seconds of `jnpl find` beside those of the five folds, at the C that the first seed has chosen."""
-    done, timed = results.read(args.out / FILE), results.read(args.out / SECONDS)
-    for column in TIMED:
-        if column in timed:
-            continue
-        name, _, labels = column.partition("/")
-        source = cell(name, labels, 0, args.data)
-        c = done[f"{column}/0"]["results"]["cleanlab"]["c"]
-        found = {"jnpl": ours(source, 0)["cpu_seconds"], "cleanlab": rival(source, 0, c)["cpu_seconds"]}
-        results.add(args.out / SECONDS, {"name": column, "results": found})
-        print(column, json.dumps(found), flush=True)
 
 
 ABLATION: dict[str, dict[str, Any]] = {
@@ -454,7 +390,7 @@ def ablation(args: argparse.Namespace) -> None:
             whole = cell(name, labels, 0, args.data)
             first = np.arange(min(len(whole), ABLATED_SAMPLES))
             source = replace(split.part(whole, first), test=whole.test)
-            found = ours(source, 0, {**RANKING, **changes})
+            found = ours(source, 0, {**RANKING, **changes})["jnpl"]
             results.add(args.out / FILE, {"name": key, "results": found})
             print(key, round(found["ap"], 4), round(found["accuracy"], 4), flush=True)
 
@@ -494,7 +430,7 @@ def finetune(args: argparse.Namespace) -> None:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["run", "verdicts", "time", "seconds", "finetune", "ablation", "tables", "page", "tables-page"]
+    parts = ["run", "time", "finetune", "ablation", "tables", "page", "tables-page"]
     parser.add_argument("part", choices=parts)
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=[*SETS, *owners_tables.TABLES])
@@ -502,7 +438,6 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="run: measure the chosen rows again; without it, go on")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--predictions", type=Path, help="verdicts: folder that keeps the predictions of each cell")
     args = parser.parse_args()
     if args.part in ("page", "tables-page"):
         whole = args.part == "page"
@@ -517,7 +452,7 @@ def main() -> int:
         {"time": timing, "finetune": finetune}[args.part](args)
         return 0
     torch.set_num_threads(1)
-    commands = {"ablation": ablation, "verdicts": verdicts, "seconds": seconds, "tables": owners_tables.run, "run": run}
+    commands = {"ablation": ablation, "tables": owners_tables.run, "run": run}
     commands[args.part](args)
     return 0
 
@@ -529,7 +464,7 @@ rank the wrong ones, and how accurate is the classifier of `jnpl train`? Beside 
 the first seed (its seconds are a mean over seeds with and without that search).
 AP is the average precision of the ranking, wrong labels positive; for cleanlab the better of its rankings by
 self-confidence and by normalised margin. Accuracy is that on clean test data; for logistic regression trained on all
-given labels, and on those that cleanlab keeps. Mean ± standard deviation over {seeds} seeds (of noise, folds and
+given labels, and on those that cleanlab keeps. Mean ± standard deviation over {seeds} (of noise, folds and
 heads), CPU seconds of one thread.
 The column "checked" of IMDB ranks the published labels of all reviews and judges that ranking among the 1,310 that were
 shown to five people, because a network had doubted them: a label is wrong where three of the five say so.
@@ -543,8 +478,11 @@ def page(folder: Path) -> str:
     times, tuned = (found.pop(name, None) for name in ("time", "finetune"))
     parts_of = {name: found.pop(name) for name in list(found) if name.startswith("ablation/")}
     cells = {name: each for name, each in found.items() if "jnpl" in each and "cleanlab" in each}
-    seeds = 1 + max((int(name.rpartition("/")[2]) for name in cells), default=0)
-    parts = ["# What to expect of `jnpl find`", INTRODUCTION.format(seeds=seeds), *_verdicts(cells)]
+    seeds = {name: len({key.rpartition("/")[2] for key in cells if key.startswith(f"{name}/")}) for name in SETS}
+    most = max(seeds.values(), default=0)
+    fewer = [f"{name} {count}" for name, count in seeds.items() if 0 < count < most]
+    counted = f"{most} seeds" + (f" ({', '.join(fewer)})" if fewer else "")
+    parts = ["# What to expect of `jnpl find`", INTRODUCTION.format(seeds=counted), *_verdicts(cells)]
     for name, each in SETS.items():
         rows = [_row(column, cells, name) for column in each.columns if f"{name}/{column}/0" in cells]
         if rows:
@@ -560,7 +498,7 @@ def page(folder: Path) -> str:
                 "s cleanlab",
             ]
             parts += [f"## {each.title}", markdown_table([head, *rows])]
-    parts += ["    python benchmarks/owners.py run --data DIR", *_judgements(folder, cells)]
+    parts += ["    python benchmarks/owners.py run --data DIR", *_judgements(cells)]
     if parts_of:
         rows = [[variant, *(_ablated(parts_of, column, variant) for column in ABLATED)] for variant in ABLATION]
         parts += [
@@ -611,7 +549,7 @@ chosen on seed 0 of these columns, CIFAR-10N among them: other labels by people 
 
 GOALS = """\
 Goals: the noise rate within 0.03 (within 0.06 at 80 % noise and where the overlap is 20 % or more), the true share in
-the interval in 8 of 10, ECE at most 0.05, F1 above cleanlab's and not below the plain threshold's, never more wrong
+the interval in 9 of 10, ECE at most 0.05, F1 above cleanlab's and not below the plain threshold's, never more wrong
 labels after `jnpl apply` than before."""
 
 UNSEEN_TEXT = """\
@@ -637,9 +575,9 @@ equal; the size of a dot is the number of labels. `python benchmarks/owners.py p
 REPEATED = ("agnews-tfidf/weak", "agnews-minilm/weak", "yelp-tfidf/weak", "yelp-minilm/weak")
 
 
-def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
+def _judgements(cells: dict[str, Any]) -> list[str]:
     """Return the section on noise rate, calibration, label issues and corrections."""
-    found = {name: line["results"] for name, line in results.read(folder / VERDICTS).items()}
+    found = {name: each["verdict"] for name, each in cells.items() if "verdict" in each}
     if not found:
         return []
     prefixes = [f"{name}/{column}" for name, each in SETS.items() for column in each.columns]
@@ -665,7 +603,7 @@ def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
             continue
         ours = list(own.values())
         mean = {name: float(np.mean([each[name] for each in ours])) for name in ours[0] if name not in LISTS}
-        theirs = {name: cells[name]["cleanlab"] for name in own if name in cells}  # the same seeds
+        theirs = {name: cells[name]["cleanlab"] for name in own}  # the same seeds
         rate, f1 = (float(np.mean([each[name] for each in theirs.values()])) for name in ("noise_rate", "f1"))
         given = [each for each in ours if each["high"] < 1]  # not withheld
         inside = sum(each["low"] <= each["wrong"] <= each["high"] for each in given)
@@ -687,10 +625,13 @@ def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
         )
         for check, holds in CHECKS.items():
             of = {name: each for name, each in own.items() if check not in OF_RATE or each["high"] < 1}
-            bad = [name for name, each in of.items() if not holds(each, theirs[name]["f1"] if name in theirs else 0.0)]
+            bad = [name for name, each in of.items() if not holds(each, theirs[name]["f1"])]
             met[check], asked[check] = met[check] + len(of) - len(bad), asked[check] + len(of)
             missed += [f"{prefix}: {check}, in {len(bad)} of {len(of)}"] if bad else []
     counts = "; ".join(f"{check} in {number} of {asked[check]}" for check, number in met.items())
+    open_ended = [each for each in found.values() if each["high"] >= 1]
+    bounds = sum(each["low"] <= each["wrong"] for each in open_ended)
+    counts += f"; withheld in {len(open_ended)}, where the lower end is below the truth in {bounds}"
     apart = [each for each in found.values() if each["overlap"] < 0.2]
     number = sum(each["after"] <= each["wrong"] / 3 for each in apart)
     third = f"apply: at most a third of the wrong labels left in {number} of {len(apart)} with an overlap below 20 %"
@@ -711,7 +652,6 @@ def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
         *([unseen] if unseen else []),
         RELIABILITY_TEXT,
         f"![Reliability diagram: stated quality and share of right labels, by kind of noise](images/{DIAGRAM.name})",
-        "    python benchmarks/owners.py verdicts --data DIR",
     ]
 
 
@@ -720,9 +660,8 @@ KINDS = {"noise put in": "", "labels by people": ("aggre", "worse", "random1", "
 
 def draw_reliability(folder: Path) -> None:
     """Draw docs/images/reliability.png: stated quality and share of right labels, by kind of noise."""
-    found = {name: line["results"] for name, line in results.read(folder / VERDICTS).items()}
-    if not found:
-        return
+    lines = {name: line["results"] for name, line in results.read(folder / FILE).items()}
+    found = {name: each["verdict"] for name, each in lines.items() if "verdict" in each}
     people_and_rules = [column for columns in KINDS.values() for column in columns]
     figure = style.new(9, 3.2)
     for panel, (title, columns) in zip(style.panels(figure, 1, len(KINDS)), KINDS.items(), strict=True):

@@ -442,7 +442,6 @@ def judge(
     training_set, network = state.training_set(), state.method.classifier
     trees = _tree_predictions(settings, part_of(progress, 0.0, 0.6))
     begun = 0.0 if trees is None else 0.6
-    final = scoring.final_probs(verdict, network, training_set, trees, part_of(progress, begun, begun + 0.1))
     unseen = scoring.unseen_probs(
         verdict,
         network,
@@ -452,8 +451,9 @@ def judge(
         linear=settings.model_name == "linear",
         weight_decay=settings.recipe.train.weight_decay,
         seed=settings.seed,
-        progress=part_of(progress, begun + 0.1, 0.8),
+        progress=part_of(progress, begun, 0.7),
     )
+    final = scoring.final_probs(verdict, network, training_set, trees, unseen, part_of(progress, 0.7, 0.8))
     source = settings.source_to_judge or settings.source
     records, show = state.records, part_of(progress, 0.8, 1.0)
     findings = None

@@ -1,7 +1,9 @@
 """`jnpl audit` without its page: tables of labels to check, answers from tables, results."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.helpers.runs import many_findings
@@ -43,6 +45,18 @@ def test_a_table_of_labels_is_filled_in_and_read_again(jnpl, run):
     assert "more checks would halve the interval: jnpl audit run -n" in out
     code, out, _ = jnpl("apply", "run", "--preview", "--json")
     assert "from 19 labels checked at random" in json.loads(out)["noise_sentence"]
+
+
+@pytest.mark.parametrize("kind", ["texts", "cells of suspects"])
+def test_texts_are_in_the_table_and_cells_that_only_suspects_have_are_not(jnpl, run, kind):
+    short = [f"text {at}" if kind == "texts" or wrong else None for at, wrong in enumerate(run.findings.is_label_issue)]
+    replace(run.findings, excerpts=np.array(short, object)).save(run.path)
+    jnpl("audit", "run", "-n", 9, "-o", "check.csv")
+    table = pd.read_csv("check.csv")
+    if kind == "texts":
+        assert table["sample"].tolist() == [f"text {at}" for at in table["id"]]
+    else:
+        assert "sample" not in table.columns
 
 
 def test_json_alone_opens_no_page_and_a_folder_without_findings_is_refused(jnpl, run, tmp_path):

@@ -16,7 +16,6 @@ from tests.helpers.six_samples import LABELS, PROBS
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.judging.ledger import Ledger
-from jnpl.judging.threshold import fit_threshold
 
 COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "is_label_issue", "suggested_confidence"]
 UNCLEAR = [*COLUMNS, "is_unclear"]  # where there are issues without a better label
@@ -51,22 +50,6 @@ def test_thresholds(threshold, issues, rule):
     assert findings.threshold_info["rule"] == rule
     assert findings.threshold == findings.threshold_info["value"]
     assert findings.threshold_info["reason"]
-
-
-def test_auto_cuts_where_the_mixture_says():
-    rng = np.random.default_rng(0)
-    quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])
-    findings = Findings.from_probs(np.column_stack([quality, 1 - quality]), np.zeros(1000, int), threshold="auto")
-    cut = fit_threshold(quality)
-    assert cut.fitted
-    assert findings.threshold == cut.value != 0.5
-    assert findings.noise_rate == (quality < cut.value).mean() == pytest.approx(0.3, abs=0.03)
-    assert findings.threshold_info["low_weight"] == pytest.approx(0.3, abs=0.03)
-
-
-def test_rows_of_absent_classes_are_the_identity():
-    findings = Findings.from_probs([[0.9, 0.1, 0.0, 0.0]], [0])
-    np.testing.assert_array_equal(findings.transition_matrix, np.eye(4))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 40))
@@ -260,11 +243,6 @@ def test_wrong_input_is_named(probs, labels, options, message):
     with pytest.raises(InputError) as error:
         Findings.from_probs(probs, labels, **options)
     assert str(error.value) == message
-
-
-def test_a_small_rounding_error_in_the_sum_is_no_error():
-    findings = Findings.from_probs(np.array([[1.0000001, 0.0]], np.float32), [0])
-    assert findings.label_quality.tolist() == [1.0]
 
 
 def test_importing_findings_brings_neither_torch_nor_pandas():

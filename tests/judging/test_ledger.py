@@ -3,7 +3,6 @@
 import json
 import os
 import tracemalloc
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -131,19 +130,6 @@ def test_a_long_compact_history_is_a_mean_over_blocks(batches, history):
         assert ledger.quality()[i] == pytest.approx(mean(window)[labels[i]], abs=1e-5)
 
 
-def test_early_means_are_means_not_tenths():
-    ledger = Ledger(1, 2, history=10, labels=[0])
-    ledger.record([0], [[0.9, 0.1]], epoch=0)
-    assert ledger.quality()[0] == pytest.approx(0.9)  # NLNL's zero-initialised ring would say 0.09
-
-
-def test_old_epochs_leave_the_window_however_far_apart_the_recordings_lie():
-    ledger = Ledger(1, 2, history=2, labels=[0])
-    for epoch, p in [(0, 0.1), (5, 0.3), (17, 0.5)]:
-        ledger.record([0], [[p, 1 - p]], epoch)
-    assert ledger.quality()[0] == pytest.approx(0.4)
-
-
 @pytest.mark.parametrize("keep", ["full", "compact"])
 def test_the_later_record_of_an_epoch_replaces_the_earlier(keep):
     ledger = Ledger(2, 3, keep=keep, labels=[0, 1])
@@ -174,26 +160,6 @@ def test_a_class_predicted_later_replaces_the_weakest_rival():
         ledger.record([0], row, epoch)
     assert ledger.prediction()[0] == 99_999
     assert ledger.confidence()[0] == pytest.approx(0.9 / 4, abs=1 / 255)
-
-
-@pytest.mark.parametrize("keep", ["full", "compact"])
-def test_an_empty_batch_changes_nothing(keep):
-    ledger = Ledger(2, 3, keep=keep, labels=[0, 1])
-    ledger.record([], np.zeros((0, 3)), epoch=4)
-    assert (ledger.seen.tolist(), ledger.epoch) == ([0, 0], -1)
-
-
-@pytest.mark.parametrize("classes", [2, 1000, 100_000])
-@pytest.mark.parametrize("history", [1, 10, 11, 19, 50, 1000])
-def test_compact_is_bounded_whatever_the_classes_and_the_history(classes, history):
-    ledger = Ledger(50, classes, history, keep="compact", labels=np.zeros(50, int))
-    arrays = ledger.state_dict()["arrays"]
-    assert ledger.bytes_per_sample <= 96
-    assert ledger.bytes_per_sample * 50 == sum(a.numel() * a.element_size() for a in arrays.values())
-
-
-def test_full_states_its_own_size():
-    assert Ledger(5, 3, history=4).bytes_per_sample == 4 * 4 * 3 + 8  # and two counters
 
 
 def test_a_million_samples_of_a_thousand_classes_stay_under_150_megabytes():
@@ -455,18 +421,6 @@ def test_a_state_of_another_ledger_is_refused():
     state["arrays"]["given"] = state["arrays"]["given"].double()
     with pytest.raises(InputError, match="as given, not"):
         ledger.load_state_dict(state)
-
-
-def test_recording_in_any_order_of_batches_gives_the_same_means():
-    rng = np.random.default_rng(1)
-    probs = rng.dirichlet(np.ones(3), (4, SAMPLES))
-    ledgers = [Ledger(SAMPLES, 3, labels=[0, 1, 2, 0, 1]) for _ in range(3)]
-    for ledger in ledgers:
-        for epoch in range(4):
-            for index in np.array_split(rng.permutation(SAMPLES), 2):
-                ledger.record(index, probs[epoch][index], epoch)
-    for one, other in pairwise(ledgers):
-        np.testing.assert_array_equal(one.mean_probs(), other.mean_probs())
 
 
 @pytest.mark.parametrize("state", [None, 5, {**Ledger(4, 3).state_dict(), "arrays": None}])

@@ -8,7 +8,7 @@ import torch
 from tests.helpers import quick
 
 from jnpl.internal.errors import InputError
-from jnpl.judging.margins import Margins, margins_of
+from jnpl.judging.margins import Margins
 
 LABELS = np.array([0, 1, 2])
 EPOCHS = [
@@ -46,12 +46,6 @@ def test_a_sample_counts_once_an_epoch_and_a_shift_of_all_logits_does_not_matter
     np.testing.assert_allclose(shifted.mean(), recorded("margin").mean())
 
 
-def test_a_sample_that_was_never_seen_has_no_quality():
-    margins = Margins(LABELS, 3, "aum")
-    margins.record(torch.tensor([0]), EPOCHS[0][[0]], 0)
-    assert np.isnan(margins.quality()).tolist() == [False, True, True]
-
-
 def test_the_state_continues_and_another_score_is_refused():
     margins, again = recorded("aum"), Margins(LABELS, 3, "aum")
     again.load_state_dict(margins.state_dict())
@@ -59,12 +53,6 @@ def test_the_state_continues_and_another_score_is_refused():
     assert again.seen.tolist() == [2, 2, 2]
     with pytest.raises(InputError, match=r"'margin'.*'aum'"):
         again.load_state_dict(recorded("margin").state_dict())
-
-
-def test_only_the_two_scores_record_margins():
-    assert margins_of("history", LABELS, 3) is None
-    assert margins_of("aum", LABELS, 3).sums.shape == (3, 1)
-    assert margins_of("margin", LABELS, 3).sums.shape == (3, 3)
 
 
 @pytest.mark.parametrize("score", ["aum", "margin"])

@@ -57,7 +57,7 @@ def test_progress_can_stop_the_work():
         out_of_fold(x, labels, 3, progress=stop)
 
 
-@pytest.mark.parametrize("bad", [{"vectors": np.zeros(5)}, {"labels": np.zeros(4, int)}, {"kind": "forest"}])
+@pytest.mark.parametrize("bad", [{"vectors": np.zeros(5)}, {"labels": np.zeros(4, int)}])
 def test_wrong_input_is_refused(bad):
     with pytest.raises(InputError):
         out_of_fold(**{"vectors": np.zeros((5, 2)), "labels": np.zeros(5, int), "num_classes": 2} | bad)

@@ -12,7 +12,7 @@ from jnpl.judging.findings import Findings
 from jnpl.judging.ledger import Ledger
 from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.judging.out_of_fold import expected_scale, out_of_fold
-from jnpl.judging.posterior import posterior, with_true_shares
+from jnpl.judging.posterior import posterior, share_factors
 from jnpl.judging.trees import TreePredictions
 from jnpl.noise import symmetric
 from jnpl.recipes.schema import Judging
@@ -50,7 +50,16 @@ class Predictions:
 
 MEAN = ((RECORDED + NETWORK) / 2).astype(np.float64)
 POSTERIOR, TRANSITION = posterior(MEAN, LABELS)
-ADAPTED = with_true_shares(MEAN, LABELS, TRANSITION)  # all mistakes share one rate
+
+
+def adapted(probs, of, labels, transition):
+    """Probabilities with the true shares of classes, which those of `of` tell; as they are where that is not known."""
+    factors = share_factors(of, labels, transition)
+    changed = probs if factors is None else probs * factors
+    return changed / changed.sum(1, keepdims=True)
+
+
+ADAPTED = adapted(MEAN, MEAN, LABELS, TRANSITION)
 JOINT = ADAPTED * TRANSITION[:, LABELS].T
 
 
@@ -74,6 +83,21 @@ def test_the_probabilities_that_decide(score, wanted):
         np.testing.assert_allclose(final.probs, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1.0, None])
+def test_heads_that_have_not_seen_the_labels_tell_the_true_shares_of_the_classes(scale):
+    """Trees (no scale) do not: their probabilities are not those of the true class."""
+    true = np.repeat(np.arange(CLASSES), [72, 36, 12])
+    given = np.where(np.arange(120) % 3, true, (true + 1 + np.arange(120) // 3 % 2) % CLASSES)
+    heads = (0.9 * np.eye(CLASSES)[true] + 0.1 / CLASSES).astype(np.float32)
+    unseen = scoring.UnseenProbs(heads, scale)
+    final = scoring.final_probs(Judging(score="blend"), nn.Identity(), Predictions(labels=given), None, unseen)
+    of = heads if scale else MEAN
+    transition = posterior(of, given).transition
+    changed = adapted(MEAN, of, given, transition)
+    joint = changed * transition[:, given].T
+    np.testing.assert_allclose(final.probs, (changed + joint / joint.sum(1, keepdims=True)) / 2, rtol=1e-6)
+
+
 def test_a_blend_of_mistakes_with_rates_of_their_own_keeps_the_shares_of_classes():
     given = np.where((LABELS == 0) & (np.arange(120) < 60), 1, LABELS)  # half of the first class is labelled 1
     predicted = Predictions(labels=given)
@@ -87,7 +111,7 @@ def test_a_decided_label_is_certain_in_the_posterior_of_a_blend():
     decided = np.where(np.arange(120) < 5, 2, -1)
     final = scoring.final_probs(Judging(score="blend"), nn.Identity(), Predictions(decided=decided))
     transition = posterior(MEAN, LABELS, decided=decided).transition
-    certain = (with_true_shares(MEAN, LABELS, transition)[:5] + np.eye(CLASSES)[[2] * 5]) / 2
+    certain = (adapted(MEAN, MEAN, LABELS, transition)[:5] + np.eye(CLASSES)[[2] * 5]) / 2
     np.testing.assert_allclose(final.probs[:5], certain)
 
 

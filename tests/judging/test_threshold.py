@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jnpl.internal.errors import InputError
-from jnpl.judging.threshold import FittedThreshold, _em, _split, fit_threshold, resolve_threshold
+from jnpl.judging.threshold import FittedThreshold, fit_threshold, resolve_threshold
 
 
 def two_groups(rate, wrong, right, size=2000, seed=0):
@@ -42,13 +42,6 @@ def test_without_noise_few_labels_are_flagged(right):
     assert (quality < fit_threshold(quality).value).mean() <= (quality < 0.5).mean()
 
 
-def test_a_pile_of_ones_beside_lesser_qualities_is_no_noise():
-    quality = np.concatenate([np.ones(600), np.random.default_rng(0).uniform(0.7, 0.999, 400)])
-    cut = fit_threshold(quality)
-    assert (cut.value, cut.fitted, cut.low_weight) == (0.5, False, None)
-    assert (quality < cut.value).sum() == 0
-
-
 @pytest.mark.parametrize(
     ("quality", "reason"),
     [
@@ -71,23 +64,6 @@ def test_half_stands_when_the_fit_means_nothing(quality, reason):
     assert fit_threshold(quality) == FittedThreshold(0.5, False, reason)
 
 
-def test_two_piles_are_cut_between_them():
-    cut = fit_threshold([0.0] * 300 + [1.0] * 700)
-    assert cut.fitted
-    assert 0.01 < cut.value < 0.5 + 1e-9
-    assert cut.low_weight == pytest.approx(0.3)
-
-
-def test_missing_qualities_are_left_out():
-    quality, _ = two_groups(0.3, (1, 30), (5, 3))
-    assert fit_threshold(np.concatenate([quality, [np.nan] * 500])) == fit_threshold(quality)
-
-
-def test_the_order_of_the_samples_does_not_matter():
-    quality, _ = two_groups(0.3, (1, 30), (5, 3))
-    assert fit_threshold(quality[::-1]) == fit_threshold(quality)
-
-
 @given(arrays(np.float64, st.integers(0, 300), elements=st.floats(0, 1)))
 @settings(max_examples=100, deadline=None)
 def test_any_qualities_give_a_cut_of_at_most_one_half(quality):
@@ -95,25 +71,6 @@ def test_any_qualities_give_a_cut_of_at_most_one_half(quality):
     assert 0 < cut.value <= 0.5
     assert cut.fitted or cut.value == 0.5
     assert (cut.low_weight is not None) == cut.fitted
-
-
-def test_em_recovers_known_bells():
-    x = np.linspace(-20, 20, 1601)
-    density = 0.3 * np.exp(-((x + 3) ** 2) / 2) + 0.7 / 2 * np.exp(-(((x - 4) / 2) ** 2) / 2)
-    weight, mean, spread = _em(x, density / density.sum())
-    np.testing.assert_allclose(weight, [0.3, 0.7], atol=1e-3)
-    np.testing.assert_allclose(mean, [-3, 4], atol=1e-2)
-    np.testing.assert_allclose(spread, [1, 2], atol=1e-2)
-
-
-def test_em_starts_where_a_cut_leaves_the_least_variance():
-    x, share = np.array([0.0, 1.0, 2.0, 9.0, 10.0]), np.array([0.1, 0.3, 0.1, 0.3, 0.2])
-
-    def inside(split):
-        parts = [(x[:split], share[:split]), (x[split:], share[split:])]
-        return sum((w * (v - (w * v).sum() / w.sum()) ** 2).sum() for v, w in parts)
-
-    assert _split(x, share) == min(range(1, 5), key=inside) == 3
 
 
 def test_the_rules():

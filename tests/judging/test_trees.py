@@ -6,7 +6,7 @@ import pytest
 from jnpl import find_label_issues, noise
 from jnpl.internal.errors import InputError
 from jnpl.judging import trees
-from jnpl.judging.out_of_fold import deal_folds, out_of_fold
+from jnpl.judging.out_of_fold import deal_folds
 from jnpl.judging.trees import share_agreeing, tree_predictions
 
 
@@ -29,7 +29,6 @@ def test_trees_do_not_follow_labels_that_they_have_not_seen():
     )  # a tree that had seen them would agree with all
     again = tree_predictions(x, given, deal_folds(given, 5, 0), 3)
     np.testing.assert_array_equal(found.probs, again.probs)
-    np.testing.assert_array_equal(found.probs, out_of_fold(x, given, 3, "trees"))
 
 
 def test_trees_of_many_classes_are_grown_in_groups(monkeypatch):

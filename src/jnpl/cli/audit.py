@@ -100,7 +100,8 @@ def summary(result: dict[str, Any]) -> list[str]:
 
 
 def _write_table(session: "AuditSession", out: Path, *, overwrite: bool) -> None:
-    """Write id and given label of the labels that are not checked yet, in order, with an empty column label."""
+    """Write id and given label of the labels that are not checked yet, in order, with an empty column label; texts with
+    their beginning."""
     import pandas as pd
 
     from jnpl.internal.tables import suffix_of, table_writer
@@ -111,8 +112,12 @@ def _write_table(session: "AuditSession", out: Path, *, overwrite: bool) -> None
     facts, findings = session.facts(), session.run.findings
     rows = [at for at in facts.positions if at not in facts.labels]
     given = [session.names[int(findings.given_labels[at])] for at in rows]
+    table = pd.DataFrame({"id": [findings.ids[at] for at in rows], "given_label": given, "label": ""})
+    excerpts = [] if findings.excerpts is None else findings.excerpts.tolist()
+    if excerpts and None not in excerpts:  # texts; of a table only suspects have some, which would tell them
+        table["sample"] = [excerpts[at] for at in rows]
     with table_writer(out) as write:
-        write(pd.DataFrame({"id": [findings.ids[at] for at in rows], "given_label": given, "label": ""}))
+        write(table)
     session.keep()
     name = visible(out)
     typer.echo(f"jnpl: {len(rows):,} labels to check: {name}; fill in label, then --answers {name}", err=True)

@@ -176,14 +176,10 @@ def _cut(quality: Floats) -> float:
 
 
 def audited(findings: Findings, sample: AuditSample, labels: Mapping[int, int]) -> Findings:
-    """Return findings with the noise rate, and qualities recalibrated, by the checks of a person.
+    """Return findings with the noise rate, and qualities recalibrated, by the checks of a person: position -> right
+    label, WRONG_LABEL or UNSURE_LABEL.
 
     A label that the person has named is decided; one that is only known to be wrong stays an issue.
-
-    Args:
-        findings: those of the run, which no audit has changed.
-        sample: drawn from their qualities.
-        labels: position -> right label, which is the given one if that is right; WRONG_LABEL, UNSURE_LABEL.
     """
     answers = answers_of(findings, sample, labels)
     result = of_all(estimate(sample, answers), sample, findings)
@@ -204,7 +200,9 @@ def audited(findings: Findings, sample: AuditSample, labels: Mapping[int, int]) 
     left = result.rate * np.count_nonzero(~np.isnan(quality)) - np.nansum(1 - quality[~rest])
     doubt = max(float(slope), 0.0) * doubt
     quality[rest] = 1 - sigmoid(intercept(doubt[rest], left) + doubt[rest])
-    suggested, confidence = _suggestions(findings, quality)
+    stays, suggested = findings.suggested_labels == findings.given_labels, findings.suggested_labels.copy()
+    share = findings.suggested_confidence / np.maximum(1 - findings.label_quality, 1e-9)  # other classes keep theirs
+    confidence = np.where(stays, quality, (1 - quality) * np.clip(share, 0, 1))
     named = np.array([position for position in at.tolist() if labels[position] >= 0], np.int64)
     suggested[named], confidence[named] = [labels[position] for position in named.tolist()], 1.0
     decided = findings.is_decided.copy()
@@ -233,14 +231,6 @@ def answers_of(findings: Findings, sample: AuditSample, labels: Mapping[int, int
         if (label := labels.get(position)) is not None:
             answers[row] = UNSURE if label == UNSURE_LABEL else RIGHT if label == given[position] else WRONG
     return answers
-
-
-def _suggestions(findings: Findings, quality: Floats) -> tuple[Labels, Floats]:
-    """Return suggested labels and their confidence (N,) with new qualities; the other classes keep their shares."""
-    stays = findings.suggested_labels == findings.given_labels
-    share = findings.suggested_confidence / np.maximum(1 - findings.label_quality, 1e-9)
-    confidence = np.where(stays, quality, (1 - quality) * np.clip(share, 0, 1))
-    return findings.suggested_labels.copy(), confidence
 
 
 # The logistic model of wrong labels, which the estimates of a review use as well.

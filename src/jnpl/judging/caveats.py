@@ -77,10 +77,8 @@ def of_rules(
 ) -> NoiseEstimate:
     """Return an estimate without an upper end, if the labels seem to follow a rule: then wrong ones look right.
 
-    Args:
-        unseen: (N, C) predictions of models that did not see the label; rows of nan do not count.
-        content: N texts, or (N, F) columns of a table; None: embeddings, whose single numbers mean nothing.
-        heads: whether the predictions are those of linear heads, whose confidence is that in the true label.
+    `unseen` (N, C) are predictions of models that did not see the label; rows of nan do not count. `heads`: they are
+    those of linear heads, whose confidence is that in the true label. `content`: texts, or the columns of a table.
     """
     rows = np.flatnonzero(~np.isnan(unseen[:, 0]))
     rows = np.random.default_rng(0).permutation(rows)[:_MAX_SAMPLES]
@@ -96,11 +94,16 @@ def of_rules(
 
 def _rule(content: Sequence[str] | Floats, labels: Labels, rows: Labels, agreement: float) -> str | None:
     """Return in words how a small tree repeats the labels, in halves that it has not seen; None if it does not."""
-    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 - slow to import
+    from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - slow to import
+    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
 
     kind, given = "values" if isinstance(content, np.ndarray) else "words", labels[rows]
     try:
-        features = content[rows] if isinstance(content, np.ndarray) else _words([content[at] for at in rows])
+        if isinstance(content, np.ndarray):
+            features: Any = content[rows]
+        else:
+            words = CountVectorizer(binary=True, min_df=3, max_features=_MAX_WORDS, token_pattern=r"\w+")  # noqa: S106
+            features = words.fit_transform([content[at] for at in rows])
     except ValueError:  # no text has a word
         return None
     repeated = 0
@@ -113,13 +116,6 @@ def _rule(content: Sequence[str] | Floats, labels: Labels, rows: Labels, agreeme
     if share < _AGREEMENT[kind] or share - largest < _SHARE[kind] * (agreement - largest):
         return None
     return f"a few {kind} predict {share:.0%} of them"
-
-
-def _words(texts: Sequence[str]) -> Any:
-    """Return which words occur in each text, (N, F), sparse."""
-    from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - slow to import
-
-    return CountVectorizer(binary=True, min_df=3, max_features=_MAX_WORDS, token_pattern=r"\w+").fit_transform(texts)  # noqa: S106
 
 
 def is_withheld(noise: NoiseEstimate) -> bool:

@@ -48,12 +48,13 @@ def _decisive(
     suggested one."""
     scores = UsualCells(cells, given).unusual(cells.iloc[rows], given[rows], suggested)
     shown = np.argsort(-scores, axis=1, kind="stable")[:, :_CELLS]
-    names = [str(name) for name in cells.columns]
     columns = [cells.iloc[rows, at].tolist() for at in range(cells.shape[1])]
-    return [
-        shortened(", ".join(f"{names[at]}={_cell(columns[at][row])}" for at in chosen))
-        for row, chosen in enumerate(shown.tolist())
-    ]
+    texts = []
+    for row, chosen in enumerate(shown.tolist()):
+        values = [(cells.columns[at], columns[at][row]) for at in chosen]
+        parts = [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in values]
+        texts.append(shortened(", ".join(parts)))
+    return texts
 
 
 class UsualCells:
@@ -108,7 +109,3 @@ class UsualCells:
             else:
                 texts.append(str(usual.loc[label].idxmax()))
         return texts
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

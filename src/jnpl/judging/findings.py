@@ -44,6 +44,7 @@ Names: TypeAlias = "Sequence[str] | Sequence[int] | Array"
 Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
 
 _MAX_MATRIX, _MAX_WRITTEN = 5000, 200  # classes up to which the C x C matrix is built, and written as JSON
+_OF_ALL = ("num_classes", "class_names", "threshold_info", "noise")  # fields without an entry per sample
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,9 +156,8 @@ class Findings:
         scores = recorded if quality is None else np.asarray(quality)
         if scores.shape != given.shape or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
             raise InputError(f"quality must be {len(given)} numbers in 0..1, not {scores.dtype} of {scores.shape}")
-        return cls._create(
-            given, better, scores, confidence, ledger.num_classes, class_names, ids, paths, threshold, unreadable
-        )
+        options = (class_names, ids, paths, threshold, unreadable)
+        return cls._create(given, better, scores, confidence, ledger.num_classes, *options)
 
     @classmethod
     def from_probs(
@@ -224,19 +224,8 @@ class Findings:
             )
         else:
             best = _likelier(best, confidence, given, quality)
-        findings = cls._create(
-            given,
-            best,
-            quality,
-            confidence,
-            probs.shape[1],
-            class_names,
-            ids,
-            paths,
-            threshold,
-            unreadable,
-            noise=noise,
-        )
+        options = (class_names, ids, paths, threshold, unreadable)
+        findings = cls._create(given, best, quality, confidence, probs.shape[1], *options, noise=noise)
         return replace(findings, other_labels=other, other_confidence=np.asarray(other_confidence, np.float64))
 
     @classmethod
@@ -306,10 +295,10 @@ class Findings:
             >>> reviewed.is_label_issue.tolist(), reviewed.label_quality.tolist()
             ([False, False, True], [0.9, 0.0, 0.3])
         """
-        has_label, is_dropped = decisions >= 0, decisions == WithoutLabel.DROP.value
-        is_certain = (
-            (has_label | is_dropped) if self.unreadable is None else (has_label | is_dropped) & ~self.unreadable
-        )
+        has_label = decisions >= 0
+        is_certain = has_label | (decisions == WithoutLabel.DROP.value)
+        if self.unreadable is not None:
+            is_certain &= ~self.unreadable
         is_unsure = (decisions == WithoutLabel.UNSURE.value) & np.isin(self.label_quality, (0.0, 1.0))
         before = np.where(is_unsure, 0.5, self.label_quality)
         quality = np.where(is_certain, decisions == self.given_labels, before)
@@ -554,25 +543,11 @@ class Findings:
 
     def part(self, positions: npt.ArrayLike) -> Findings:
         """Return the findings of some samples, by position (M,), with the same threshold."""
-        rows = np.asarray(positions, np.int64)
-        return replace(
-            self,
-            given_labels=self.given_labels[rows],
-            suggested_labels=self.suggested_labels[rows],
-            label_quality=self.label_quality[rows],
-            suggested_confidence=self.suggested_confidence[rows],
-            ids=self.ids[rows],
-            paths=None if self.paths is None else self.paths[rows],
-            unreadable=None if self.unreadable is None else self.unreadable[rows],
-            decided=None if self.decided is None else self.decided[rows],
-            votes=None if self.votes is None else {name: of[rows] for name, of in self.votes.items()},
-            groups=None if self.groups is None else {name: of[rows] for name, of in self.groups.items()},
-            excerpts=None if self.excerpts is None else self.excerpts[rows],
-            chance_wrong=None if self.chance_wrong is None else self.chance_wrong[rows],
-            other_labels=None if self.other_labels is None else self.other_labels[rows],
-            other_confidence=None if self.other_confidence is None else self.other_confidence[rows],
-            index=None if self.index is None else self.index[rows],
-        )
+        rows, changed = np.asarray(positions, np.int64), dict[str, Any]()
+        for name in (entry.name for entry in fields(self) if entry.name not in _OF_ALL):
+            if (of := getattr(self, name)) is not None:
+                changed[name] = {key: values[rows] for key, values in of.items()} if isinstance(of, dict) else of[rows]
+        return replace(self, **changed)
 
     def by_group(self, groups: str | npt.ArrayLike) -> pd.DataFrame:
         """Return the noise rate of each group, the highest first.
@@ -631,11 +606,9 @@ class Findings:
         scored = np.bincount(self.given_labels[~np.isnan(self.label_quality)], minlength=size)
         moved = issue & (self.suggested_labels != self.given_labels)
         pairs, often = np.unique(self.given_labels[moved] * size + self.suggested_labels[moved], return_counts=True)
-        most = np.full(size, -1)
-        for pair in pairs[np.argsort(often, kind="stable")]:  # the most frequent comes last and stays
-            most[pair // size] = pair % size
-        names = self._names(np.arange(size))
-        instead = np.array([names[i] if i >= 0 else None for i in most.tolist()], object)
+        order, names = np.argsort(often, kind="stable"), self._names(np.arange(size))
+        instead = np.full(size, None, object)
+        instead[pairs[order] // size] = names[pairs[order] % size]  # the most frequent comes last and stays
         columns = {"class": names, "count": count, "issues": issues, "issue_rate": issues / np.maximum(scored, 1)}
         return _frame({**columns, "most_common_suggested": instead})
 

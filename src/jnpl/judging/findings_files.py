@@ -32,15 +32,7 @@ _MOST_CLASSES = 10_000_000  # in a file
 
 
 def write(folder: Path, kind: Kind, table: Any, shown: pd.DataFrame, content: Mapping[str, Any]) -> None:
-    """Write the three files: a table of pyarrow, the rows as people see them, and facts.
-
-    Args:
-        folder: made if it is not there.
-        kind: of the findings.
-        table: for findings.parquet.
-        shown: for findings.csv.
-        content: for findings.json.
-    """
+    """Write the three files: a table of pyarrow, the rows as people see them (`shown`), and facts (`content`)."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder to save findings in")
     make_folder(folder)
@@ -57,14 +49,8 @@ def write(folder: Path, kind: Kind, table: Any, shown: pd.DataFrame, content: Ma
 def read(
     folder: Path, kind: Kind, facts_type: type[_Facts], fields_of: Callable[[Any, _Facts], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the fields of findings that `write` wrote; missing or other files are an InputError.
-
-    Args:
-        folder: holds the files.
-        kind: of the findings.
-        facts_type: how findings.json is checked.
-        fields_of: makes the fields of the table and the facts.
-    """
+    """Return the fields of findings that `write` wrote, which `fields_of` makes of the table and the checked facts;
+    missing or other files are an InputError."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     try:

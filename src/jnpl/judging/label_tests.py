@@ -21,10 +21,8 @@ def label_p_values(old: Floats, weights: Floats, new: Floats) -> npt.NDArray[np.
 
     If a new label is right and its sample of the run's kind, the p-value is below a level at most that often.
 
-    Args:
-        old: (N,) support of the labels of the run, by predictions that have not seen them.
-        weights: (N,) probability that each of them is right.
-        new: (M,) support of the new labels, by the same kind of predictions.
+    `old` (N,) is the support of the labels of the run, by predictions that have not seen them, and `weights` (N,) the
+    probability that each of them is right; `new` (M,) is the support of the new labels.
 
     >>> label_p_values(np.arange(99.0), np.ones(99), np.array([-1.0, 4.0, 1000.0])).tolist()
     [0.01, 0.06, 1.0]
@@ -41,16 +39,8 @@ def regression_support(
     """Return the support (N,) and (M,) of labels by ridge regression of the classes: that of each label beyond that of
     the best other class.
 
-    Samples of the run are predicted without their own label, exactly and in one fit: with the hat matrix H, a
-    prediction without the sample is (f - H_ii t) / (1 - H_ii).
-
-    Args:
-        old: (N, F) vectors of the run.
-        labels: (N,) their given labels in 0..C-1.
-        weights: (N,) how much each counts.
-        new: (M, F) new vectors.
-        new_labels: (M,) their labels in 0..C-1.
-        classes: C.
+    Samples of the run, vectors (N, F), are predicted without their own label, exactly and in one fit: with the hat
+    matrix H, a prediction without the sample is (f - H_ii t) / (1 - H_ii). `weights` (N,) say how much each counts.
 
     >>> x = np.array([[-1.0], [-1.1], [-0.9], [1.0], [1.1], [0.9]])
     >>> old, new = regression_support(x, np.array([0, 0, 0, 1, 1, 1]), np.ones(6), x[:1], np.array([1]), 2)

@@ -86,15 +86,11 @@ class Candidates(NamedTuple):
 
 
 class LabelProbabilities(NamedTuple):
-    """What the model says of N labels.
+    """What the model says of N labels."""
 
-    quality: (N,) probability that the given label is right; other_class: (N,) that another class, which the caller
-    names, is right; overlap: (N,) probability that the network's best class would be wrong without any noise.
-    """
-
-    quality: Floats
-    other_class: Floats
-    overlap: Floats
+    quality: Floats  # (N,) probability that the given label is right
+    other_class: Floats  # (N,) that another class, which the caller names, is right
+    overlap: Floats  # (N,) probability that the network's best class would be wrong without any noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +172,6 @@ def calibrate(
         seed: of the resampling.
         progress: called with the share done, 0..1; what it raises stops the work.
 
-    Returns:
-        The calibrated labels, and the estimate.
-
     Example:
         >>> rng = np.random.default_rng(0)
         >>> true = rng.integers(3, size=3000)
@@ -199,7 +192,9 @@ def calibrate(
         return Calibrated(label_probs, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
     candidates = candidate_classes(predicted, given, rows)
     rng = np.random.default_rng(seed)
-    chosen = _sample(rng, len(rows), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
+    most, chosen = min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED), np.arange(len(rows))
+    if len(rows) > most:
+        chosen = np.sort(rng.choice(len(rows), most, replace=False))
     model = fit(candidates.part(chosen), expected_scale, progress=part_of(progress, 0, 0.6))
     calibrated = label_probabilities(model, candidates, wanted[rows])
     for column, values in zip(label_probs, calibrated, strict=True):
@@ -213,13 +208,10 @@ def calibrate(
     for number, (exponent, factor) in enumerate(_VARIANTS):
         part = candidates.part(rng.choice(len(rows), min(len(rows), _RESAMPLED)))  # with replacement
         share = 0.6 + 0.4 * number / len(_VARIANTS)
-        other = _em(
-            part,
-            _started(model, exponent),
-            expected_scale * factor,
-            progress=part_of(progress, share, share),
-            tolerance=_RESAMPLED_TOLERANCE,
-        )
+        instance = max(model.instance, 0.05) if exponent else 0.0
+        start = replace(model, exponent=exponent, instance=instance, log_likelihood=-np.inf)
+        show, enough = part_of(progress, share, share), _RESAMPLED_TOLERANCE
+        other = _em(part, start, expected_scale * factor, progress=show, tolerance=enough)
         rates.append(float(1 - label_probabilities(other, part, part.classes[:, 0]).quality.mean()))
     progress(1.0)
     margin = _NORMAL_90 * float(np.sqrt(np.mean((np.array(rates) - rate) ** 2)))
@@ -244,7 +236,8 @@ def candidate_classes(probs: npt.NDArray[np.floating], labels: Labels, rows: npt
         np.maximum(block, 0, out=block)
         given_probs = np.take_along_axis(block, given, 1)
         np.put_along_axis(block, given, -1.0, 1)  # listed first, not among the others
-        order = np.argpartition(-block, kept - 2, axis=1)[:, : kept - 1] if kept < size else _all_but(given, size)
+        order = np.arange(size - 1)[None, :]
+        order = order + (order >= given) if kept == size else np.argpartition(-block, kept - 2, axis=1)[:, : kept - 1]
         values = np.hstack([given_probs, np.take_along_axis(block, order, 1)])
         top = values.max(1, keepdims=True)
         classes[part], logs[part] = np.hstack([given, order]), _relative(values, top)
@@ -319,12 +312,6 @@ def _first(size: int, exponent: float) -> NoiseModel:
     return NoiseModel(1.0, np.zeros(size), instance, exponent, share, none, np.empty(0), np.full(size, 0.6))
 
 
-def _started(model: NoiseModel, exponent: float) -> NoiseModel:
-    """Return a fitted model as the start of a fit with another exponent."""
-    instance = max(model.instance, 0.05) if exponent else 0.0
-    return replace(model, exponent=exponent, instance=instance, log_likelihood=-np.inf)
-
-
 def _isotonic(values: Floats, weight: Floats) -> Floats:
     """Return the rising sequence nearest to values (N,) in weighted squares: falling neighbours are pooled until none
     is left. As scikit-learn's `isotonic_regression`, whose import would take longer than all the rest of judging."""
@@ -350,13 +337,7 @@ def _em(
 ) -> NoiseModel:
     """Return a local maximum of the likelihood (and prior), beginning with `model`.
 
-    Args:
-        candidates: the samples.
-        model: where to begin.
-        expected_scale: as in `calibrate`.
-        free: whether each mistake has its own rate in the first rounds, or none has; None: no such rounds.
-        progress: called with the share of the most rounds.
-        tolerance: change of the mean log-likelihood at which it stops.
+    `free`: whether each mistake has its own rate in the first rounds, or none has; None: no such rounds.
     """
     size, samples = candidates.num_classes, len(candidates.classes)
     pairs = _pairs(candidates)
@@ -380,17 +361,9 @@ def _em(
         forced = free if number < first_rounds else None
         shared, own_pairs, own_rates, diagonal = _rates(known_pairs, by_pair(shares.by_matrix), size, forced)
         scale, bias = _temperature(model, candidates, shares, expected_scale, by_class)
-        model = NoiseModel(
-            scale,
-            bias,
-            float(shares.by_instance.sum() / (samples + _INSTANCE_PRIOR)),
-            model.exponent,
-            shared,
-            own_pairs,
-            own_rates,
-            diagonal,
-            log_likelihood=reached,
-        )
+        instance = float(shares.by_instance.sum() / (samples + _INSTANCE_PRIOR))
+        rest = (model.exponent, shared, own_pairs, own_rates, diagonal)
+        model = NoiseModel(scale, bias, instance, *rest, log_likelihood=reached)
         progress(number / _MAX_ROUNDS)
     return model
 
@@ -479,14 +452,8 @@ def _temperature(
 
 
 def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tuple[float, Labels, Floats, Floats]:
-    """Return the shared rate, pairs with own rates, those rates, and the diagonal (C,) of T, from expected counts.
-
-    Args:
-        pairs: true * C + given, in rising order.
-        counts: expected number of each pair.
-        size: C.
-        forced: True: every pair has its own rate; False: none has; None: those that BIC asks for.
-    """
+    """Return the shared rate, pairs with own rates, those rates, and the diagonal (C,) of T, from expected counts of
+    pairs. `forced`: True: every pair has its own rate; False: none has; None: those that BIC asks for."""
     true, given = pairs // size, pairs % size
     total: Floats = np.bincount(true, counts, size).astype(np.float64) + 1e-9
     wrong = true != given
@@ -505,11 +472,8 @@ def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tup
 def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], places: float) -> npt.NDArray[np.bool_]:
     """Return which mistakes have a rate of their own: in falling order of the rates, as many as BIC asks for.
 
-    Args:
-        counts: expected number of each pair.
-        of_class: expected number of samples of its true class.
-        wrong: whether it is a mistake.
-        places: that number summed over all possible mistakes, those that never occur included.
+    `counts` and `of_class` are expected numbers of each pair and of its true class; `places` is the latter, summed over
+    all possible mistakes.
     """
     order = np.flatnonzero(wrong)
     order = order[np.argsort(-counts[order] / of_class[order], kind="stable")]
@@ -532,16 +496,6 @@ def _relative(values: Floats, top: Floats) -> Floats:
     """Return log(values / top), at least `_MIN_LOG`."""
     logs: Floats = np.maximum(np.log(np.maximum(values, 1e-300)) - np.log(np.maximum(top, 1e-300)), _MIN_LOG)
     return logs
-
-
-def _all_but(given: Labels, size: int) -> Labels:
-    """Return (N, C - 1) all classes but the given (N, 1), in rising order."""
-    order = np.arange(size - 1)[None, :]
-    return order + (order >= given)
-
-
-def _sample(rng: np.random.Generator, total: int, most: int) -> Labels:
-    return np.arange(total) if total <= most else np.sort(rng.choice(total, most, replace=False))
 
 
 def _blocks(rows: int, width: int) -> Iterator[slice]:

@@ -6,7 +6,7 @@ model predicts can be compared with the given labels: it has not memorised them.
 
 import math
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import torch
 
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.errors import InputError
-from jnpl.judging.trees import tree_predictions
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import even_weights
 from jnpl.losses.short_training import WarmUp, cross_entropy_share
@@ -22,7 +21,6 @@ from jnpl.models.head_matrix import HeadMatrix
 from jnpl.models.small import linear
 from jnpl.recipes.load import EMBEDDINGS, load_recipe
 
-Kind: TypeAlias = Literal["linear", "trees"]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 FOLDS = 5
@@ -33,28 +31,24 @@ def out_of_fold(
     vectors: npt.ArrayLike,
     labels: npt.ArrayLike,
     num_classes: int,
-    kind: Kind = "linear",
     *,
     weight_decay: float = 3e-2,
     folds: int = FOLDS,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Floats:
-    """Return (N, C) probabilities of the classes, each row from a model that was trained without the row's fold.
+    """Return (N, C) probabilities of the classes, each row from a linear head that was trained without the row's fold.
+
+    Heads are trained as the default recipe does in its first stage, but for a fade of cross-entropy that no head
+    decides. `progress` is called with the share done, 0..1, several times a second; what it raises stops the work.
 
     Args:
-        vectors: (N, F) numbers, scaled as the model needs them.
+        vectors: (N, F) numbers, scaled as a head needs them.
         labels: (N,) given labels in 0..C-1.
         num_classes: C.
-        kind: the model. "linear": linear heads trained with exhaustive NL+, as the default recipe on embeddings;
-            "trees": forests and gradient boosting (`jnpl.judging.trees`).
-        weight_decay: of the linear heads.
-        folds: number of folds, at most the number of samples.
+        weight_decay: of the heads.
+        folds: at most the number of samples.
         seed: decides the folds and the order of the samples.
-        progress: called with the share done, 0..1, several times a second; what it raises stops the work.
-
-    Returns:
-        (N, C) float32, rows sum to 1.
 
     Example:
         >>> x = np.repeat([[-1.0], [1.0]], 50, axis=0)
@@ -66,12 +60,31 @@ def out_of_fold(
     values, given = np.asarray(vectors, np.float32), np.asarray(labels)
     if values.ndim != 2 or given.shape != values.shape[:1] or len(given) < 2:
         raise InputError(f"vectors must be (N, F) and labels (N,), N >= 2, not {values.shape} and {given.shape}")
-    fold_of = deal_folds(given, min(folds, len(given)), seed)
-    if kind == "linear":
-        return _linear(values, given, fold_of, num_classes, weight_decay, seed, progress or (lambda _: None))
-    if kind == "trees":
-        return tree_predictions(values, given, fold_of, num_classes, seed=seed, progress=progress).probs
-    raise InputError(f"no model {kind!r} for out-of-fold predictions; there are linear and trees")
+    fold_of = torch.from_numpy(deal_folds(given, min(folds, len(given)), seed))
+    x, y, samples = torch.from_numpy(values), torch.from_numpy(given.astype(np.int64)), len(given)
+    heads = HeadMatrix(linear(x.shape[1], num_classes), samples, fold_of)
+    class_weight = even_weights(y, num_classes)
+    plan = load_recipe(EMBEDDINGS).train
+    steps = math.ceil(samples / plan.batch_size)
+    plan = plan.model_copy(update={"epochs": max(min(plan.epochs, _MAX_STEPS // steps), _MIN_EPOCHS)})
+    warm_up = WarmUp(num_classes, cross_entropy=True, fade=0.5)
+    for epoch in range(plan.epochs):
+        cross_entropy = warm_up.cross_entropy_weight(epoch, plan.epochs)
+        order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
+        for step, index in enumerate(torch.split(order, plan.batch_size)):
+            inputs, target, rate = x[index], y[index], plan.lr_at(epoch + step / steps)
+            probs = heads.probs(inputs)
+            if epoch >= plan.epochs // 2:  # what the later epochs predict is averaged
+                heads.record(index, probs)
+            gradient = JF.nl_plus_exhaustive_gradient_of_probs(probs, target, cross_entropy)
+            gradient *= class_weight[target].view(-1, 1, 1)
+            learners = heads.learners(index)
+            heads.descend(inputs, gradient, learners, rate=rate, momentum=plan.momentum, decay=weight_decay)
+            if step % 32 == 0:
+                progress((epoch + step / steps) / plan.epochs)
+    progress(1.0)
+    unseen: Floats = np.asarray(heads.means(torch.arange(samples))[1])
+    return unseen
 
 
 def expected_scale(num_classes: int) -> float:
@@ -98,42 +111,3 @@ def deal_folds(labels: npt.NDArray[np.integer], folds: int, seed: int) -> npt.ND
     fold = np.empty(len(labels), np.int64)
     fold[order] = np.arange(len(labels)) % folds
     return fold
-
-
-def _linear(
-    values: Floats,
-    labels: npt.NDArray[np.integer],
-    fold_of: npt.NDArray[np.int64],
-    num_classes: int,
-    weight_decay: float,
-    seed: int,
-    progress: Callable[[float], None],
-) -> Floats:
-    """Train a head for each fold, as the default recipe does in its first stage, but for a fade of cross-entropy that
-    no head decides."""
-    x, y, samples = torch.from_numpy(values), torch.from_numpy(labels.astype(np.int64)), len(labels)
-    heads = HeadMatrix(linear(x.shape[1], num_classes), samples, torch.from_numpy(fold_of))
-    class_weight = even_weights(y, num_classes)
-    plan = load_recipe(EMBEDDINGS).train
-    steps = math.ceil(samples / plan.batch_size)
-    plan = plan.model_copy(update={"epochs": max(min(plan.epochs, _MAX_STEPS // steps), _MIN_EPOCHS)})
-    warm_up = WarmUp(num_classes, cross_entropy=True, fade=0.5)
-    for epoch in range(plan.epochs):
-        cross_entropy = warm_up.cross_entropy_weight(epoch, plan.epochs)
-        order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
-        for step, index in enumerate(torch.split(order, plan.batch_size)):
-            inputs, target, rate = x[index], y[index], plan.lr_at(epoch + step / steps)
-            probs = heads.probs(inputs)
-            if epoch >= plan.epochs // 2:  # what the later epochs predict is averaged
-                heads.record(index, probs)
-            gradient = JF.nl_plus_exhaustive_gradient_of_probs(probs, target, cross_entropy)
-            gradient *= class_weight[target].view(-1, 1, 1)
-            heads.descend(
-                inputs, gradient, heads.learners(index), rate=rate, momentum=plan.momentum, decay=weight_decay
-            )
-            if step % 32 == 0:
-                progress((epoch + step / steps) / plan.epochs)
-    progress(1.0)
-    unseen = heads.means(torch.arange(samples))[1]
-    probs_of_siblings: Floats = np.asarray(unseen)
-    return probs_of_siblings

@@ -66,9 +66,6 @@ def posterior(
         decided: (N,) true classes where they are known, -1 elsewhere. They count in T with certainty.
         progress: called with the share done, 0..1, by the largest number of rounds; what it raises stops the work.
 
-    Returns:
-        The posterior, `probs` (N, C) and `transition` (C, C).
-
     Example:
         >>> sure = [[0.98, 0.01, 0.01]] * 100 + [[0.01, 0.98, 0.01]] * 100 + [[0.01, 0.01, 0.98]] * 100
         >>> labels = [0] * 70 + [1] * 130 + [2] * 100  # 30 of class 0 are labelled 1
@@ -106,39 +103,36 @@ def posterior(
     return Posterior(whole, matrix)
 
 
-def with_true_shares(
+def share_factors(
     probs: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], transition: Floats
-) -> npt.NDArray[np.floating]:
-    """Return probabilities (N, C) times a factor for each class, so that it is predicted as often as it truly occurs.
+) -> Floats | None:
+    """Return a factor (C,) for each class, by which probabilities (N, C) predict it as often as it truly occurs.
 
     Wrong labels fill a small class with samples of the others, and class weights let these count more: a network that
     has learnt them predicts the class too often. If all mistakes share one rate r, and right labels have the rate d, a
-    class of share s has the share g = s d + (1 - s) r of the given labels, which tells s. Where some mistakes have
-    rates of their own, or hardly any label is wrong, the probabilities stay as they are. Rows of nan stay nan.
+    class of share s has the share g = s d + (1 - s) r of the given labels, which tells s. None where some mistakes have
+    rates of their own, or hardly any label is wrong. Rows of nan do not count.
 
-    Example:
-        >>> given = np.repeat([0, 1, 2], [66, 17, 17])  # of 80, 10 and 10 samples a fifth is labelled as another class
-        >>> one_rate = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
-        >>> with_true_shares(np.full((100, 3), 1 / 3), given, one_rate)[0].round(2).tolist()
-        [0.8, 0.1, 0.1]
+    >>> given = np.repeat([0, 1, 2], [66, 17, 17])  # of 80, 10 and 10 samples a fifth is labelled as another class
+    >>> one_rate = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    >>> share_factors(np.full((100, 3), 1 / 3), given, one_rate).round(3).tolist()
+    [1.0, 0.125, 0.125]
     """
     size = len(transition)
     rates, right = transition[~np.eye(size, dtype=bool)], float(transition.diagonal().mean())
     readable = np.flatnonzero(~np.isnan(probs[:, 0]))
     if size < 3 or not len(readable) or np.ptp(rates) > _TOLERANCE or not rates[0] < right < _NEARLY_ALL:
-        return probs
+        return None
     given = np.bincount(labels[readable], minlength=size) / len(readable)
     shares = np.maximum((given - rates[0]) / (right - rates[0]), given / _MOST_FACTOR)
     shares /= max(shares.sum(), _MIN_PROB)
-    some, factor = probs[readable[:: len(readable) // _SHARE_ROWS + 1]], np.ones(size)
+    some, factors = probs[readable[:: len(readable) // _SHARE_ROWS + 1]], np.ones(size)
     for _ in range(_SHARE_ROUNDS):
-        predicted = some * factor
+        predicted = some * factors
         predicted /= predicted.sum(axis=1, keepdims=True)
-        factor *= shares / np.maximum(predicted.mean(axis=0), _MIN_PROB)
-        factor = np.clip(factor / factor.max(), 1 / _MOST_FACTOR, 1.0)
-    adapted: npt.NDArray[np.floating] = probs * factor.astype(probs.dtype)
-    adapted /= adapted.sum(axis=1, keepdims=True)
-    return adapted
+        factors *= shares / np.maximum(predicted.mean(axis=0), _MIN_PROB)
+        factors = np.clip(factors / factors.max(), 1 / _MOST_FACTOR, 1.0)
+    return factors
 
 
 def float_type(numbers: int) -> type[np.floating]:

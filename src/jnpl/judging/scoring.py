@@ -17,7 +17,7 @@ from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import monotone
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
-from jnpl.judging.posterior import Posterior, float_type, posterior, with_true_shares
+from jnpl.judging.posterior import Posterior, float_type, posterior, share_factors
 from jnpl.judging.trees import TreePredictions, share_agreeing
 from jnpl.recipes.schema import Judging
 
@@ -33,6 +33,7 @@ MAX_NETWORK_LEAD = 0.1
 
 _UNEVEN_RULE = 2  # times the labels of the smallest class, chosen on docs/results/noise-rate.md
 BY_RULE = "judged by the posterior alone: the labels seem to follow a rule, of uneven classes"
+_SHARE_ROWS = 50_000  # samples that the true shares of classes are estimated by
 _BLOCK = 1 << 16  # samples
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
@@ -78,12 +79,13 @@ def final_probs(
     network: nn.Module,
     training_set: Predicted,
     trees: TreePredictions | None = None,
+    unseen: UnseenProbs | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> FinalProbs:
     """Return the probabilities to judge by: of the trained network and of trees, or the posterior made from them.
 
-    None if what was recorded during training decides (`verdict.score` history, aum, margin). `progress` is called with
-    the share of the posterior done, 0..1.
+    None if what was recorded during training decides (`verdict.score` history, aum, margin). `unseen` heads tell the
+    true shares of classes better. `progress` is called with the share of the posterior done, 0..1.
     """
     if settings.score in ("history", "aum", "margin"):
         return FinalProbs(None)
@@ -96,9 +98,10 @@ def final_probs(
         probs, judged_by = with_trees(probs, trees, labels)
     if settings.score == "network":
         return FinalProbs(probs, judged_by)
-    corrected = posterior(probs, labels, decided=training_set.decided, progress=progress)
+    decided = training_set.decided
+    corrected = posterior(probs, labels, decided=decided, progress=progress)
     blended = settings.score == "blend"
-    return FinalProbs(_blend(probs, labels, corrected, training_set.decided) if blended else corrected.probs, judged_by)
+    return FinalProbs(_blend(probs, labels, corrected, decided, unseen) if blended else corrected.probs, judged_by)
 
 
 def _blend(
@@ -106,19 +109,29 @@ def _blend(
     labels: npt.NDArray[np.int64],
     corrected: Posterior,
     decided: npt.NDArray[np.int64] | None,
+    unseen: UnseenProbs | None,
 ) -> npt.NDArray[np.floating]:
     """Return the mean of probabilities (N, C) and their posterior, both with the estimated true shares of classes; it
     takes the place of the posterior."""
-    mixed, adapted = corrected.probs, probs
-    if corrected.transition is not None:
-        adapted = with_true_shares(probs, labels, corrected.transition)
-    if adapted is not probs and corrected.transition is not None:
-        given_rates, free = corrected.transition.T, np.ones(len(labels), bool) if decided is None else decided < 0
+    mixed, transition, factors = corrected.probs, corrected.transition, None
+    if transition is not None:
+        factors = share_factors(probs, labels, transition)
+    if transition is not None and factors is not None:
+        if unseen is not None and unseen.expected_scale is not None:  # linear heads, which have memorised no mistake
+            some = slice(None, None, len(labels) // _SHARE_ROWS + 1)
+            known = None if decided is None else decided[some]
+            by_unseen = posterior(unseen.probs[some], labels[some], known).transition
+            better = None if by_unseen is None else share_factors(unseen.probs[some], labels[some], by_unseen)
+            if by_unseen is not None and better is not None:
+                transition, factors = by_unseen, better
+        probs = probs * factors.astype(probs.dtype)
+        probs /= probs.sum(axis=1, keepdims=True)
+        free = np.ones(len(labels), bool) if decided is None else decided < 0
         for start in range(0, len(labels), _BLOCK):
             rows = start + np.flatnonzero(free[start : start + _BLOCK])
-            part = adapted[rows] * given_rates[labels[rows]]
+            part = probs[rows] * transition.T[labels[rows]]
             mixed[rows] = part / part.sum(axis=1, keepdims=True)
-    mixed += adapted
+    mixed += probs
     mixed /= 2
     return mixed
 
@@ -203,14 +216,13 @@ def unseen_probs(
     readable = training_set.vectors(_MAX_VECTORS) if linear else None
     if readable is None or len(readable[0]) < FOLDS:
         return UnseenProbs(mean_probs(network, training_set))
-    positions, vectors = readable
+    (positions, vectors), classes = readable, training_set.ledger.num_classes
     labels = trusted_labels(training_set.labels, training_set.decided)
-    probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
-    with threads_for(FOLDS * vectors.shape[1] * probs.shape[1] * 128):  # in batches of 128
-        probs[positions] = out_of_fold(
-            vectors, labels[positions], probs.shape[1], weight_decay=weight_decay, seed=seed, progress=progress
-        )
-    return UnseenProbs(probs, expected_scale(probs.shape[1]))
+    probs = np.full((len(labels), classes), np.nan, np.float32)
+    with threads_for(FOLDS * vectors.shape[1] * classes * 128):  # in batches of 128
+        how: dict[str, Any] = {"weight_decay": weight_decay, "seed": seed, "progress": progress}
+        probs[positions] = out_of_fold(vectors, labels[positions], classes, **how)
+    return UnseenProbs(probs, expected_scale(classes))
 
 
 def trusted_labels(labels: npt.NDArray[np.int64], decided: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int64]:

@@ -70,9 +70,7 @@ def fit_threshold(quality: npt.ArrayLike) -> FittedThreshold:
         return _default("all qualities are equal, or nearly")
     top = np.log((1 - _EDGE) / _EDGE)
     counts, edges = np.histogram(logits, bins=_BINS, range=(-top, top))
-    x, share = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
-
-    return _between(*_em(x, share), len(values))
+    return _between(*_em((edges[1:] + edges[:-1]) / 2, counts / counts.sum()), len(values))
 
 
 def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> FittedThreshold:
@@ -80,8 +78,8 @@ def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Fitt
     distance = np.sqrt(2.0) * (mean[1] - mean[0]) / np.hypot(*spread)
     if distance < _MIN_DISTANCE or mean[1] - mean[0] < _MIN_GAP:
         return _default("one group of qualities, not two")
-    if weight.min() * samples < _MIN_MEMBERS:
-        return _default(f"a second group of {weight.min() * samples:.0f} samples is too small")
+    if (members := weight.min() * samples) < _MIN_MEMBERS:
+        return _default(f"a second group of {members:.0f} samples is too small")
     between = np.linspace(mean[0], mean[1], 2001)
     low, high = _densities(between, weight, mean, spread).T
     if not (low[0] > high[0] and low[-1] < high[-1]):
@@ -165,12 +163,11 @@ def _by_rule(rule: str, text: str, quality: Floats, *, calibrated: bool) -> dict
         return {"rule": "budget", "value": _above(ranked, count), "reason": f"the {count:,} labels of lowest quality"}
     if not 0 < number <= 1:
         raise InputError(f"a precision lies above 0 and at most at 1, got {text}")
-    count = _most_with_precision(ranked, number)
-    reason = f"as many labels as keep the expected share of wrong ones at {number:g} or above"
-    if not calibrated:
-        reason = (
-            f"as many labels as keep the mean of 1 - quality at {number:g} or above; quality is not calibrated here"
-        )
+    expected = np.cumsum(1 - ranked) / np.arange(1, len(ranked) + 1)  # falls
+    count = int(np.count_nonzero(expected >= number - 1e-12))
+    share = "the expected share of wrong ones" if calibrated else "the mean of 1 - quality"
+    reason = f"as many labels as keep {share} at {number:g} or above"
+    reason += "" if calibrated else "; quality is not calibrated here"
     return {"rule": "precision", "value": _above(ranked, count), "reason": reason}
 
 
@@ -191,18 +188,12 @@ def _by_probability(quality: Floats, unlikely: float | None) -> dict[str, Any]:
     return {"rule": "auto", "value": _above(ranked, count), "reason": reason}
 
 
-def _most_with_precision(ranked: Floats, precision: float) -> int:
-    """Return how many of the worst labels have an expected share of wrong ones of at least `precision`."""
-    expected = np.cumsum(1 - ranked) / np.arange(1, len(ranked) + 1)  # falls
-    return int(np.count_nonzero(expected >= precision - 1e-12))
-
-
 def _above(ranked: Floats, count: int) -> float:
     """Return a value with `count` of the rising qualities strictly below it; more if others are equal to the last."""
     if count <= 0 or not len(ranked):
         return 0.0
     if count >= len(ranked):
-        return float(min(np.nextafter(ranked[-1], 2), 1.0)) if len(ranked) else 0.0
+        return float(min(np.nextafter(ranked[-1], 2), 1.0))
     return float(ranked[count]) if ranked[count] > ranked[count - 1] else float(np.nextafter(ranked[count - 1], 2))
 
 

@@ -87,17 +87,14 @@ def _best_leaf(
     vectors: Floats, labels: Labels, num_classes: int, weights: npt.NDArray[np.float32] | None, seed: int
 ) -> int:
     """Return the leaf size with which a forest agrees most often with labels that it has not seen."""
-    rows = np.arange(len(labels))
-    if len(rows) > TRIED_ROWS:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, TRIED_ROWS, replace=False))
-    of_rows = None if weights is None else weights[rows]
-    agreements = {
-        leaf: share_agreeing(
-            _forest(vectors[rows], labels[rows], num_classes, leaf, TRIED_TREES, of_rows, seed), labels[rows]
-        )
-        for leaf in LEAVES
-    }
-    return max(agreements, key=lambda leaf: agreements[leaf])
+    if len(labels) > TRIED_ROWS:
+        rows = np.sort(np.random.default_rng(seed).choice(len(labels), TRIED_ROWS, replace=False))
+        vectors, labels, weights = vectors[rows], labels[rows], None if weights is None else weights[rows]
+
+    def agreement(leaf: int) -> float:
+        return share_agreeing(_forest(vectors, labels, num_classes, leaf, TRIED_TREES, weights, seed), labels)
+
+    return max(LEAVES, key=agreement)
 
 
 def _forest(
