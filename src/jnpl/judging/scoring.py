@@ -119,8 +119,8 @@ def _blend(
     if transition is not None and factors is not None:
         if unseen is not None and unseen.expected_scale is not None:  # linear heads, which have memorised no mistake
             some = slice(None, None, len(labels) // _SHARE_ROWS + 1)
-            known = None if decided is None else decided[some]
-            by_unseen = posterior(unseen.probs[some], labels[some], known).transition
+            decisions = None if decided is None else decided[some]
+            by_unseen = posterior(unseen.probs[some], labels[some], decisions).transition
             better = None if by_unseen is None else share_factors(unseen.probs[some], labels[some], by_unseen)
             if by_unseen is not None and better is not None:
                 transition, factors = by_unseen, better
