@@ -320,10 +320,10 @@ def run_recipe(
     settings = RunSettings(source, recipe, seed, strict, interval, pseudo, network, observe, source_to_judge)
     if folder is None:
         return _train_and_judge(Session(settings, None, fabric, report), settings, None, fabric, report)
-    identity = _identity(settings)
+    identity, is_new = _identity(settings), not folder.path.exists()
     if (done := _finished(folder, identity, fabric, report, complete)) is not None:
         return RunResult(done, folder.findings, folder.read_log()) if fabric.is_global_zero else None
-    with _locked(folder, identity, fabric):
+    with _locked(folder, identity, fabric, is_new=is_new):
         session = Session(settings, folder, fabric, report)
         if fabric.is_global_zero:
             folder.begin(identity)
@@ -348,10 +348,10 @@ def _finished(
 
 
 @contextmanager
-def _locked(folder: RunFolder, identity: dict[str, Any], fabric: Fabric) -> Iterator[None]:
+def _locked(folder: RunFolder, identity: dict[str, Any], fabric: Fabric, *, is_new: bool) -> Iterator[None]:
     """Lock the folder of a run that begins or resumes; a new one is removed again if nothing is written."""
     with ExitStack() as stack:
-        if not folder.path.exists():
+        if is_new:
             stack.callback(folder.remove_unused)
         agree(fabric, lambda: stack.enter_context(folder.lock()))
         agree(fabric, lambda: folder.open(identity))  # another run may have been here since
@@ -518,9 +518,10 @@ def run_tags(
     if folder is None:
         return judge_now()
     complete = partial(write_data, folder, data, choices, opened.reviewed, origin or Origin(), report)
+    is_new = not folder.path.exists()
     if (done := _finished(folder, identity, fabric, report, complete)) is not None:
         return TagRunResult(done, folder.tag_findings)
-    with _locked(folder, identity, fabric), watch() as stop_request:
+    with _locked(folder, identity, fabric, is_new=is_new), watch() as stop_request:
         folder.begin(identity)
         with stop_request.at_once(_STOPPED_JUDGING):
             result = judge_now(folder.path)
