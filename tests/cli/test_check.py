@@ -45,6 +45,13 @@ def test_good_labels_pass(capsys, checked_run, tables):
     assert "of 300 labels" in out
 
 
+def test_what_reading_the_data_tells_is_told(capsys, checked_run, tables, tmp_path):
+    (tmp_path / "wide.csv").write_text((tables / "good.csv").read_text(), "utf-16")
+    code, _, err = jnpl(capsys, "check", str(checked_run), str(tmp_path / "wide.csv"))
+    assert (code, err.count("\n")) == (0, 1)
+    assert "is not UTF-8: read as UTF-16" in err
+
+
 def test_the_folder_has_a_report_and_can_be_applied(capsys, checked_run, tables, tmp_path):
     code, out, _ = jnpl(capsys, "check", str(checked_run), str(tables / "bad.csv"), "-o", str(tmp_path / "out"))
     assert code == 0

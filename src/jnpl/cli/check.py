@@ -57,9 +57,8 @@ def check(
     """
     from jnpl.outputs.gate import new_issues, parse_share, parse_signals, read_baseline, reasons, refuse_other_file
 
-    for kind, file in (("junit", junit), ("sarif", sarif)):
-        if file is not None:
-            refuse_other_file(file, kind)
+    refuse_other_file(junit, "junit")
+    refuse_other_file(sarif, "sarif")
     share, names = None if fail_above is None else parse_share(fail_above), parse_signals(fail_on)
     listed = set() if baseline is None else read_baseline(baseline)
     from jnpl.run_folder import RunFolder
@@ -82,6 +81,9 @@ def check(
     report = Reporter()
     with options.collected_log() as report.first:
         batch = check_data(run, data, None, opening, cache=cache, workers=workers, trust_code=trust_code, report=report)
+    for line in report.first:  # that no note of the embedding has printed
+        typer.echo(f"jnpl: {visible(line)}", err=True)
+    report.first = []
     if target is not None:
         from jnpl.outputs.report import page
 

@@ -50,9 +50,9 @@ def parse_share(text: str) -> float:
     return share
 
 
-def refuse_other_file(file: Path, kind: str) -> None:
+def refuse_other_file(file: Path | None, kind: str) -> None:
     """Raise an InputError if a file is there that is no earlier output of the option `kind`: it may be data."""
-    if not file.exists():
+    if file is None or not file.exists():
         return
     with require_file(file).open("rb") as stream:
         if _MARKS[kind] not in stream.read(200):
