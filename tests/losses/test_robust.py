@@ -72,13 +72,6 @@ def test_positive_selects_by_balanced_predictions():
     assert found.item() == pytest.approx(-ratio[1] / sum(ratio) * constant * math.log(p), rel=1e-5)
 
 
-def test_plausibility_in_plain_arithmetic():
-    logits, labels = logits_and_labels()
-    found = robust.plausibility(logits.detach().log_softmax(1), labels)
-    for row, label, value in zip(logits.detach().softmax(1).tolist(), labels.tolist(), found.tolist(), strict=True):
-        assert value == pytest.approx(min(row[label] / (1 - max(row)), 1), rel=1e-4)
-
-
 def test_labels_of_random_classes_are_told_from_plausible_ones():
     logits, _ = logits_and_labels(batch=5_000, classes=6)
     log_probs = logits.detach().log_softmax(1)
@@ -99,12 +92,6 @@ def test_progress_in_plain_arithmetic():
     for agreed, random in ((0.0, 0.4), (0.3, 0.0), (0.3, 1.0), (0.8, 0.5), (1.0, 0.0)):
         found = robust.progress(torch.tensor(agreed), torch.tensor(random))
         assert found.item() == pytest.approx(1 - (1 - agreed) ** (1 + 2 * random), abs=1e-6)
-
-
-def test_settled_in_plain_arithmetic():
-    for agreed, earlier in ((0.4, 0.0), (0.4, 0.36), (0.4, 0.4), (0.4, 0.5), (0.0, 0.0)):
-        expected = min(max(1 - 5 * (1 - earlier / max(agreed, 1e-12)), 0), 1)
-        assert robust.settled(torch.tensor(agreed), torch.tensor(earlier)).item() == pytest.approx(expected, abs=1e-5)
 
 
 # --- From cross-entropy to NL+ and PL+ --------------------------------------------------------------------------------

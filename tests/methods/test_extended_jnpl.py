@@ -157,18 +157,6 @@ def test_balanced_predictions_change_nothing(predicted):
     assert method(a_batch(RIGHT)).loss.equal(free(a_batch(RIGHT)).loss)
 
 
-def test_counts_of_all_processes_are_added():
-    """This process saw ones alone, the other one the rest: together they are as the labels."""
-    method = a_method(guard=0.3, gamma_rise="agreement")
-    others = iter([torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1])])
-    method.sum_over_processes = lambda tensor: tensor + next(others)
-    method.counts.predicted[1], method.counts.given[1], method.counts.right[1] = 3, 3, 3
-    method.epoch = 1
-    method.begin_epoch(None)
-    assert not method.guard.active
-    assert method.warm_up.recall == pytest.approx(1)
-
-
 def test_recipes_of_the_paper_have_neither():
     names = [name for name in recipe_names() if name.startswith("paper-")]
     assert len(names) == 3

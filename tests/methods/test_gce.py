@@ -89,13 +89,6 @@ def test_the_truncated_step_is_a_mean_over_the_batch_not_over_the_kept(k):
     assert output.scalars["kept"].item() == pytest.approx(2 / 5)
 
 
-def test_before_pruning_it_descends_like_gce():
-    plain, cut, batch = make(GCE, LABELS), truncated(), a_batch()
-    plain(batch).loss.backward()
-    cut(batch).loss.backward()
-    assert torch.allclose(plain.model.weight.grad, cut.model.weight.grad)
-
-
 def test_a_batch_without_kept_samples_is_an_exact_zero_with_a_graph():
     method = truncated()
     method.keep.zero_()

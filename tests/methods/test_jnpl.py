@@ -75,15 +75,3 @@ def test_jnpl_split_over_processes_is_jnpl():
     for part, share in shares(whole, 6):
         total += method(part).loss.item() * share
     assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
-
-
-def test_another_selection_may_take_the_place_of_algorithm_1():
-    class Nobody(JNPL):
-        def select(self, logits, labels, uniforms):
-            _, y_hat = super().select(logits, labels, uniforms)
-            return torch.zeros_like(y_hat, dtype=torch.bool), y_hat
-
-    method = Nobody(task_of(linear()), Settings(pl_weight=0.5))
-    output = method(a_batch(40, seed=3))
-    assert output.scalars["selected"] == 0
-    assert output.loss.equal(output.scalars["nl_plus"])  # PL+ is exactly 0

@@ -21,7 +21,7 @@ from torch import nn
 
 from jnpl.data.loading.batches import Rows
 from jnpl.methods import beta_mixture
-from jnpl.methods.m_correction import MCorrection, class_balance, mixing_weights
+from jnpl.methods.m_correction import MCorrection, class_balance
 
 SAMPLES = 12
 
@@ -131,17 +131,6 @@ def test_fault_of_the_original_the_balance_knows_the_number_of_classes():
     assert class_balance(torch.tensor(p).log()).item() == pytest.approx(wanted, rel=1e-5)
 
 
-def test_the_gradient_of_the_balance():
-    logits = torch.randn(5, CLASSES, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
-    class_balance(logits.log_softmax(1)).backward()
-    p = logits.detach().softmax(1).tolist()
-    mean = [sum(row[k] for row in p) / 5 for k in range(CLASSES)]
-    for b, row in enumerate(p):
-        pull = sum(row[k] / mean[k] for k in range(CLASSES))
-        wanted = [-row[i] * (1 / mean[i] - pull) / (5 * CLASSES) for i in range(CLASSES)]
-        assert logits.grad[b].tolist() == pytest.approx(wanted, rel=1e-9)
-
-
 def test_targets_are_constants():
     """The gradient is that of the mixed prediction alone: sum of p - target, through the mixed inputs."""
     method, batch = a_method(epoch=105, reg_weight=0.0), a_batch()
@@ -159,11 +148,6 @@ def test_targets_are_constants():
                 target += part * ((1 - b[at]) * (y[at] == k) + b[at] * hard(affine(method.model, x[at]))[k])
             wanted[k] += (p[k] - target) / 6
     assert method.model.bias.grad.tolist() == pytest.approx(wanted, abs=1e-6)
-
-
-def test_mixing_weights():
-    got = mixing_weights(torch.tensor([0.2, 0.8, 1 - 1e-4]), torch.tensor([1, 0, 2]))
-    assert got.tolist() == pytest.approx([0.8, 0.2, 0.5])
 
 
 # --- What goes to the ledger -----------------------------------------------------------------------------------------

@@ -102,13 +102,6 @@ def test_the_step_in_plain_loops(scorer, size):
     assert not output.quality.requires_grad
 
 
-def test_one_alone_has_all_the_weight_and_is_neutral():
-    for scorer in ("relative", "joint"):
-        output = a_method(scorer=scorer)(a_batch())
-        for row in (8, 16):
-            assert output.quality[row].item() == 0.5
-
-
 def test_subsets_of_one_are_cross_entropy():
     method, batch = a_method(subset_size=1), a_batch()
     output = method(batch)

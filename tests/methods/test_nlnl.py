@@ -107,15 +107,6 @@ def test_the_released_codes_clamp_kills_the_gradient_of_sure_mistakes_and_ours_d
     assert exact.grad[0, 0] == pytest.approx(1)
 
 
-def test_exhaustive_is_the_sum_over_all_others():
-    method, batch = a_method(complements="exhaustive", class_weight="none"), a_batch()
-    probs = probabilities(method.model, batch)
-    wanted = sum(
-        -math.log(1 - p[k]) for p, y in zip(probs, batch.labels.tolist(), strict=True) for k in range(CLASSES) if k != y
-    )
-    assert method(batch).loss.item() == pytest.approx(wanted / 12, rel=1e-5)
-
-
 def test_settings():
     assert a_method().num_complements == 1
     assert a_method().class_weight.tolist() == pytest.approx(WEIGHTS)

@@ -66,11 +66,6 @@ def test_it_is_jnpl_without_pl_plus(fade):
     assert ours.model.weight.grad.equal(theirs.model.weight.grad)
 
 
-def test_without_the_second_stage_there_is_one():
-    assert [stage.name for stage in made(refine=False).stages] == ["train"]
-    assert not hasattr(made(refine=False), "refinement")
-
-
 def test_counters_and_targets_are_not_averaged_with_the_weights():
     method = made()
     assert set(method.network_state()) == {"model.weight", "model.bias"}

@@ -53,8 +53,3 @@ REFUSED = {
 def test_settings_out_of_bounds_are_refused(name, setting, value):
     with pytest.raises(ValidationError):
         METHODS[name].Settings(**{setting: value})
-
-
-def test_nlnl_counts_complements_only_where_it_samples_them():
-    with pytest.raises(ValidationError):
-        METHODS["nlnl"].Settings(num_complements=2, complements="exhaustive")

@@ -74,12 +74,3 @@ def test_the_oracle_is_the_realised_rate(method):
 def test_a_rate_is_a_share_or_the_oracle(method, wrong):
     with pytest.raises(ValidationError):
         method.Settings(noise_rate=wrong)
-
-
-@BOTH
-def test_settings(method):
-    assert method.Settings(noise_rate=0).ramp_epochs == 10
-    assert method(a_task(), method.Settings(noise_rate=0)).noise_rate == 0
-    with pytest.raises(ValidationError):
-        method.Settings(noise_rate=0.2, ramp_epochs=0)
-    assert (method.networks, method.needs) == ("2", "noise rate")

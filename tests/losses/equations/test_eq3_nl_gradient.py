@@ -18,15 +18,6 @@ def eq3(row, complement):
     return [p[i] if i == complement else -pull * p[i] for i in range(len(row))]
 
 
-def hessian(row, complement):
-    """Eq. 3 differentiated once more by hand."""
-    p, size = softmax(row), range(len(row))
-    keep = 1 - p[complement]
-    pull = p[complement] / keep
-    d_pull = [pull * ((j == complement) - p[j]) / keep for j in size]
-    return [[d_pull[j] * ((i == complement) - p[i]) - pull * p[i] * ((i == j) - p[j]) for j in size] for i in size]
-
-
 @pytest.mark.parametrize("num_classes", CLASSES)
 @pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
 def test_closed_form(num_classes, dtype, tolerance):
@@ -105,15 +96,3 @@ def test_gradcheck_and_gradgradcheck():
     ):
         assert torch.autograd.gradcheck(function, logits)
         assert torch.autograd.gradgradcheck(function, logits)
-
-
-@pytest.mark.parametrize("num_classes", [2, 3, 10])
-def test_second_derivatives(num_classes):
-    logits, complements = batch(num_classes, torch.float64, size=3, scale=2.0)
-    (grads,) = torch.autograd.grad(JF.nl(logits, complements).sum(), logits, create_graph=True)
-    for sample, (row, (k,)) in enumerate(zip(logits.tolist(), complements.tolist(), strict=True)):
-        assert grads[sample].tolist() == pytest.approx(eq3(row, k), abs=1e-13)
-        for i, expected in enumerate(hessian(row, k)):
-            (second,) = torch.autograd.grad(grads[sample, i], logits, retain_graph=True)
-            assert second[sample].tolist() == pytest.approx(expected, abs=1e-12)
-            assert second[torch.arange(3) != sample].abs().max() == 0  # samples do not mix
