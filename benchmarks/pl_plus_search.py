@@ -28,6 +28,7 @@ from torch import Tensor, nn
 import owners
 from jnpl import metrics, noise
 from jnpl.data import split
+from jnpl.data.loading.batches import Batch
 from jnpl.data.opening import open_source
 from jnpl.data.source import Source
 from jnpl.experiments import features, results
@@ -35,13 +36,14 @@ from jnpl.experiments.result_tables import markdown_table
 from jnpl.internal.files import write_text
 from jnpl.losses import class_weights
 from jnpl.losses import functional as JF
+from jnpl.losses.robust import plausibility, randomness
 from jnpl.methods.base import Task
-from jnpl.methods.extended_jnpl import ExtendedJNPL
+from jnpl.methods.refined_nl import RefinedNL
 from jnpl.methods.registry import METHODS
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import load_recipe
-from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.recipes.schema import Recipe
 from jnpl.training.epoch_view import EpochView
 from jnpl.training.reporting import Reporter
 
@@ -290,66 +292,80 @@ def trained(source: Source, recipe: Recipe, seed: int) -> dict[str, Any]:
     return {**found, "accuracy": run.results["test_accuracy"]}
 
 
-# The default of jnpl find on embeddings, with PL+ beside its NL+ over all complements.
+# The default of jnpl find on embeddings, with PL+ beside its NL+ over all complements. The rows `head/...` are of the
+# head of version 0.2, with the same PL+ in steps of autograd; `matrix/...` are of the head of today, one matrix.
 
 
-class BalancedHead(ExtendedJNPL):
-    """The method of the default on embeddings, with a PL+ that selects by p / mean p."""
+class BalancedHead(RefinedNL):
+    """The default on embeddings, with a PL+ that selects by p / mean p, weighted by its probability of selection.
 
-    mean: Tensor
+    It begins after half of the epochs. `by_randomness`: its weight falls to 0 where the labels that contradict the
+    predictions are of random classes (`jnpl.losses.robust.randomness`).
+    """
 
-    def __init__(self, task: Task, settings: ExtendedJNPL.Settings) -> None:
+    pl_weight, by_randomness = 0.0, False  # of the form that is trained
+
+    def __init__(self, task: Task, settings: RefinedNL.Settings) -> None:
         super().__init__(task, settings)
-        self.register_buffer("mean", torch.full((task.num_classes,), 1 / task.num_classes))
+        self.mean: Tensor | None = None  # (K, C), of each head
+        self.counts_of_labels = torch.zeros(3, task.num_classes)  # decaying sums, as in RobustLoss
 
-    def select(self, logits: Tensor, labels: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Select by p / mean p."""
-        self.mean.lerp_(logits.detach().softmax(1).mean(0), 0.01)
-        return JF.pl_plus_select(logits, uniforms, self.mean)
+    def logit_gradient(self, probs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the losses of the first head without PL+ and the gradient of all: (B, K, C) -> (B,), (B, K, C)."""
+        losses, gradient = super().logit_gradient(probs, batch)
+        if self.stage == 1 or self.pl_weight == 0:
+            return losses, gradient
+        size, _, classes = probs.shape
+        mean = torch.full_like(probs[0], 1 / classes) if self.mean is None else self.mean
+        self.mean = mean.lerp(probs.mean(0), 0.01)
+        labels, first = self.trusted_labels(batch), probs[:, 0]
+        right = (first.argmax(1) == labels).float()
+        plausible = (1 - right) * plausibility(first.clamp_min(1e-30).log(), labels)
+        rows = torch.stack([torch.ones_like(right), right, plausible])
+        self.counts_of_labels *= max(1 - size / (100 * classes), 0.0)
+        self.counts_of_labels.scatter_add_(1, labels.expand(3, -1), rows)
+        if self.epoch < 0.5 * self.epochs:
+            return losses, gradient
+        weight = self.pl_weight * (1 - randomness(*self.counts_of_labels).item() if self.by_randomness else 1.0)
+        balanced = probs / self.mean
+        top, at = (balanced / balanced.sum(2, keepdim=True)).topk(2, dim=2)
+        y_hat = at[..., :1]
+        chance = torch.where(top[..., 1:] < 1 / classes, top[..., :1], 0.0)  # of being selected by Algorithm 1
+        pull = weight * chance * (1 - probs.gather(2, y_hat) ** 16)  # Eq. 8
+        return losses, gradient + (probs * pull).scatter_add(2, y_hat, -pull)
 
 
-class Head(BalancedHead):
-    """The same as a method of its own."""
-
-    class Settings(ExtendedJNPL.Settings):
-        """Those of `jnpl`."""
-
-        name: str = "balanced-head"
-
-
-HEADS = {  # PL+'s weight beside C - 1 complements; it begins after half of the epochs
-    "0": {},
-    "0.03": {"pl_weight": 0.03},
-    "0.09": {"pl_weight": 0.09},
-    "0.2": {"pl_weight": 0.2},
+HEADS = ("0", "0.03", "0.09", "0.2")  # weights beside C - 1 complements, of version 0.2
+MATRICES: dict[str, tuple[float, bool]] = {
+    "0": (0.0, False),
+    "0.03": (0.03, False),
+    "0.09": (0.09, False),
+    "0.09, by randomness": (0.09, True),
 }
 COLUMNS = tuple(f"{name}/{column}" for name, each in owners.SETS.items() for column in each.columns)
+MATRIX_COLUMNS = (
+    *("agnews-minilm/weak", "flowers/symm5", "flowers/asymm20", "trec6-minilm/symm20", "yelp-minilm/weak"),
+    *("flowers/symm20", "cifar10/asymm40", "trec6-tfidf/symm20", "agnews-tfidf/weak", "imdb-minilm/symm20"),
+)
 HEAD_SEEDS = (0, 1, 2)
 FIRST = 10_000  # samples of CIFAR
 
 
-def head_recipe(source: Source, changes: dict[str, Any]) -> Recipe:
-    """The recipe of `jnpl find` for the data, its method as settings of `jnpl`, with PL+."""
-    settings = adapt_recipe(source, None, None, owners.RANKING).recipe.model_dump()
-    method = {name: settings["method"][name] for name in ("gamma", "ce_start", "ce_fade", "class_weight", "refine")}
-    method |= {"name": "balanced-head", "complements": "exhaustive", "pl_mean": "batch", "pl_weight": 0.0}
-    return parse_recipe({**settings, "method": {**method, "pl_start": settings["method"]["ce_end"], **changes}})
-
-
 def on_heads(data: Path) -> None:
     """Run the cells that are not done."""
-    METHODS["balanced-head"] = Head
-    for seed, column, (weight, changes) in product(HEAD_SEEDS, COLUMNS, HEADS.items()):
-        name = f"head/{weight}/{column}/{seed}"
+    METHODS["refined-nl"] = BalancedHead
+    for seed, column, (form, settings) in product((0, 1), MATRIX_COLUMNS, MATRICES.items()):
+        name = f"matrix/{form}/{column}/{seed}"
         if name in results.read(RESULTS):
             continue
         set_name, _, labels = column.partition("/")
         source = owners.cell(set_name, labels, seed, data)
         if len(source) > FIRST:
             source = replace(split.part(source, np.arange(FIRST)), test=source.test)
+        BalancedHead.pl_weight, BalancedHead.by_randomness = settings
         report = Reporter()
         report.quiet(True)
-        run = run_recipe(source, head_recipe(source, changes), seed=seed, report=report)
+        run = run_recipe(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
         if run is None or source.true_labels is None:
             raise RuntimeError("no result in this process")
         ap = metrics.average_precision(run.findings.label_quality, source.labels != source.true_labels)
@@ -364,8 +380,11 @@ def page(text: str, path: Path = RESULTS) -> str:
     stored = {name: line["results"] for name, line in results.read(path).items()}
 
     def filled(found: re.Match[str]) -> str:
-        tables = {"head": head_table, "gains": gain_table}
-        table = tables[found[2]](stored) if found[2] in tables else form_table(stored, found[2])
+        forms = {"head": HEADS, "matrix": MATRICES}
+        if found[2] in forms:
+            table = weight_table(stored, found[2], forms[found[2]])
+        else:
+            table = gain_table(stored) if found[2] == "gains" else form_table(stored, found[2])
         return f"{found[1]}\n{table}<!-- end -->"
 
     return re.sub(r"(<!-- results of (\w+): generated -->)\n.*?<!-- end -->", filled, text, flags=re.DOTALL)
@@ -397,11 +416,11 @@ def gain_table(stored: dict[str, Any]) -> str:
     return markdown_table(rows) + "\n"
 
 
-def head_table(stored: dict[str, Any]) -> str:
+def weight_table(stored: dict[str, Any], part: str, forms: Iterable[str]) -> str:
     """Columns that were run x weights: AP, mean over the seeds that all weights have."""
-    rows = [["labels", "seeds", *HEADS]]
+    rows = [["labels", "seeds", *forms]]
     for column in COLUMNS:
-        names = {seed: [f"head/{weight}/{column}/{seed}" for weight in HEADS] for seed in HEAD_SEEDS}
+        names = {seed: [f"{part}/{form}/{column}/{seed}" for form in forms] for seed in HEAD_SEEDS}
         runs = [[stored[name]["ap"] for name in each] for each in names.values() if stored.keys() >= {*each}]
         if runs:
             rows.append([column, str(len(runs)), *(f"{fmean(aps):.3f}" for aps in zip(*runs, strict=True))])

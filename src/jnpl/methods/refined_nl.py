@@ -1,8 +1,7 @@
 """Refined NL: NL+ over all complements, without PL+, then a second network on the posterior of the labels.
 
-The method of `jnpl find` on embeddings. It is not the paper's: PL+ would rank wrong labels worse in most of the data
-sets measured (docs/results/pl-plus.md), and a second stage that learns soft targets judges labels better than the
-first.
+The method of `jnpl find` on embeddings. It is not the paper's: PL+ hardly changes how it ranks wrong labels
+(docs/results/pl-plus.md), and a second stage that learns soft targets judges labels better than the first.
 """
 
 from pydantic import Field
