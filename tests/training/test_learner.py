@@ -212,3 +212,23 @@ def test_sgd_without_the_compiler_is_that_of_torch(momentum, decay):
         assert torch.equal(slots["momentum_buffer"], state["state"][number]["momentum_buffer"])
     for group, of_ours in zip(state["param_groups"], state_of_ours["param_groups"], strict=True):
         assert of_ours.items() <= group.items()
+
+
+def test_the_sgd_of_torch_goes_on_from_the_state_of_ours():
+    """A run of one process may be resumed by several, or on a GPU."""
+    plan = Training(epochs=1, lr=0.3, momentum=0.9, weight_decay=0.1)
+    nets = []
+    for goes_on_plain in (True, False):
+        torch.manual_seed(0)
+        net = nn.Linear(3, 2)
+        optimizer = make_optimizer(net, plan, plain=True)
+        for step in range(4):
+            if step == 2:
+                saved = copy.deepcopy(optimizer.state_dict())
+                optimizer = make_optimizer(net, plan, plain=goes_on_plain)
+                optimizer.load_state_dict(saved)
+            net(torch.arange(6.0).view(2, 3)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        nets.append(net)
+    assert all(map(torch.equal, nets[0].parameters(), nets[1].parameters()))

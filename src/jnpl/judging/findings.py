@@ -531,11 +531,8 @@ class Findings:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = self._waiting(np.argsort(self.label_quality, kind="stable"))[:k]
         frame = _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
-        first, last = (
-            ["given_label", "suggested_label"],
-            ["label_quality", "id"],
-        )  # in 80 columns pandas hides the middle
-        if "excerpt" in frame:
+        first, last = ["given_label", "suggested_label"], ["label_quality", "id"]
+        if "excerpt" in frame:  # in 80 columns pandas hides the middle
             last = ["label_quality", "excerpt"]
             cells = frame["excerpt"].tolist()  # both labels and these fit into 80 columns
             frame["excerpt"] = [f"{cell[:21]}…" if cell is not None and len(cell) > 22 else cell for cell in cells]

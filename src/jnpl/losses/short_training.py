@@ -53,8 +53,8 @@ class EpochTotals(NamedTuple):
 class EpochCounts(nn.Module):
     """Counts predicted and given labels from batch to batch: `add` each batch, `take` the totals after an epoch.
 
-       The counts are buffers, so that checkpoints hold those of an unfinished epoch.
-    `confusion`: of pairs, (C, C), too.
+    The counts are buffers, so that checkpoints hold those of an unfinished epoch. With `confusion`, pairs of predicted
+    and given labels are counted too.
     """
 
     predicted: Tensor

@@ -140,7 +140,9 @@ class PlainSGD:
     """`torch.optim.SGD`, bit by bit, without the import of PyTorch's compiler, which takes a second."""
 
     def __init__(self, groups: list[dict[str, Any]], lr: float, *, momentum: float, weight_decay: float) -> None:
-        self.param_groups = [{"lr": lr, "momentum": momentum, "weight_decay": weight_decay} | group for group in groups]
+        # `dampening`: without it torch's optimiser, on more processes or a GPU, cannot continue from the state.
+        plan = {"lr": lr, "momentum": momentum, "dampening": 0, "weight_decay": weight_decay}
+        self.param_groups = [plan | group for group in groups]
         self.speed: dict[int, Tensor] = {}  # of each parameter, by its number
 
     @property

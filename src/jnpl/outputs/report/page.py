@@ -92,9 +92,8 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     suspects, examples = page_tables.suspects(findings, names, pictures, data)
     shown_columns, hidden_columns = page_tables.column_names(data.columns)
     epoch_names, epoch_rows = page_tables.epochs(lines)
-    reason = str(findings.threshold_info.get("reason", "given")).removeprefix(
-        "one for each given class, "
-    )  # as the page
+    reason = str(findings.threshold_info.get("reason", "given"))
+    reason = reason.removeprefix("one for each given class, ")  # the page says so
     return {
         "next_steps": _next_steps(run, findings),
         "data_name": text.plain(run.run_facts.data or folder_name, 80),
