@@ -1,5 +1,7 @@
 """Columns that give the label away are named before the training, and no others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +48,14 @@ def test_other_columns_are_not(name):
 def test_a_rare_class_and_its_absence_are_no_leak():
     frame = FRAME.assign(label=np.where(np.arange(150) == 3, "eel", "cat"), code=1 + (np.arange(150) == 9))
     assert label_columns(open_source(frame, feature_columns=["code", "size"])) == {}
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_nothing_tells_a_label_that_all_rows_have(label):
+    """As in a check of new samples of one class, or for a tag that is on all samples or on none."""
+    source = open_source(FRAME.assign(label=np.where(TRUE == 0, "cat", "dog"), code=TRUE))
+    for tags in (None, np.full((150, 2), bool(label))):
+        assert label_columns(replace(source, labels=np.full(150, label), tags=tags)) == {}
 
 
 def test_parts_and_excluded_columns():

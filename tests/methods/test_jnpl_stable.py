@@ -94,6 +94,15 @@ def predict_only(method, classes, size=400):
     method.counts.add(torch.eye(CLASSES)[predicted], labels)
 
 
+def test_the_first_epochs_are_nl_alone():
+    batch, method = a_batch(), made(at=(1, 10), pl_weight=0.5)
+    nl, _, _ = by_hand(method, batch, [0.25] * CLASSES, gamma=0.0)
+    assert method(batch).loss.item() == pytest.approx(nl, rel=1e-5)
+    method.epoch = 2  # a fifth of the epochs
+    method.begin_epoch(None)
+    assert (method.loss.negative.gamma, method.nl_alone) == (1, False)
+
+
 def test_after_lost_classes_an_epoch_of_nl_alone():
     method = made(pl_weight=0.5)
     batch = a_batch()

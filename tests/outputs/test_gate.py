@@ -107,6 +107,16 @@ def test_sarif_names_files_from_the_working_directory(batch, tmp_path, monkeypat
         assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].startswith(start)
 
 
+@pytest.mark.parametrize(("kind", "write"), [("sarif", gate.write_sarif), ("junit", gate.write_junit)])
+def test_what_was_written_before_and_empty_files_may_be_replaced(kind, write, batch, tmp_path):
+    file = tmp_path / "check"
+    gate.refuse_other_file(file, kind)
+    file.touch()
+    gate.refuse_other_file(file, kind)
+    write(file, batch, [] if kind == "junit" else "data.csv")
+    gate.refuse_other_file(file, kind)
+
+
 def test_what_cannot_be_told_does_not_pass(batch):
     alone = replace(batch, facts={**batch.facts, "compared": False})
     assert len(gate.reasons(alone, None, ("new-issues",))) == 1

@@ -35,9 +35,11 @@ def label_columns(source: Source) -> dict[str, float]:
     of_tags = () if source.tags is None else source.tags.T[:_TAGS].astype(np.int64)
     leaks: dict[str, float] = {}
     for labels in [source.labels] if source.tags is None else of_tags:
+        if labels.min() == labels.max():  # anything predicts it
+            continue
         least = max(_SURE, 1 - _BEYOND * (1 - float(np.bincount(labels).max()) / len(source)))
         shares = {name: _share(source.cells[name].iloc[rows], labels) for name in learnt if name not in leaks}
-        leaks |= {name: share for name, share in shares.items() if share >= least and labels.any()}
+        leaks |= {name: share for name, share in shares.items() if share >= least}
     return leaks
 
 

@@ -111,8 +111,7 @@ def check_samples(
     reference = Reference.load(file) if file.exists() and embedded.kind == "vector" else None
     findings, unlikely = _judged(run, model, embedded, reference, seed)
     comparison = None if reference is None else compare(reference, embedded, seed)
-    enough = len(source) >= MIN_CALIBRATED and len(np.unique(source.labels)) > 1
-    columns = column_lines(source) if enough else []
+    columns = column_lines(source) if len(source) >= MIN_CALIBRATED else []
     facts = _facts(run, findings, unlikely, comparison, len(model.classes), columns)
     return CheckedBatch(findings, facts, EmbeddedData(source, embedded, [], {}, []))
 

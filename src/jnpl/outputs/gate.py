@@ -55,7 +55,7 @@ def refuse_other_file(file: Path | None, kind: str) -> None:
     if file is None or not file.exists():
         return
     with require_file(file).open("rb") as stream:
-        if _MARKS[kind] not in stream.read(200):
+        if (head := stream.read(200)) and _MARKS[kind] not in head:  # `mktemp` makes empty ones
             raise InputError(f"{str(file)!r} is there already, and no earlier output of --{kind}; name another file")
 
 
