@@ -65,7 +65,7 @@ def expect_the_same(run: Path, peaceful: Path) -> None:
 
 @pytest.mark.parametrize("every", ["1", "1s"])
 def test_killed_at_random_moments(peace: tuple[Path, Path], tmp_path: Path, every: str) -> None:
-    """SIGKILL inside and between epochs and while a checkpoint is written; `benchmarks/resume.py` does it 20 times."""
+    """SIGKILL inside and between epochs and while a checkpoint is written."""
     data, peaceful = peace
     command = toy.command(data, tmp_path / "run", "--checkpoint-every", every)
     moments = random.Random(7)

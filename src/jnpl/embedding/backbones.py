@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Encode: TypeAlias = Callable[[list[str]], npt.NDArray[np.float32]]
 
 DEFAULT_IMAGE_BACKBONE = "efficientnet-lite0"
-DEFAULT_TEXT_BACKBONE = "tfidf"
 
 
 @dataclass(frozen=True)

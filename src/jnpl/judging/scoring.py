@@ -111,8 +111,10 @@ def _blend(
     decided: npt.NDArray[np.int64] | None,
     unseen: UnseenProbs | None,
 ) -> npt.NDArray[np.floating]:
-    """Return the mean of probabilities (N, C) and their posterior, both with the estimated true shares of classes; it
-    takes the place of the posterior."""
+    """Return the mean of probabilities (N, C) and their posterior, which is overwritten.
+
+    Both have the classes' factors (`share_factors`), where there are some; those of `unseen` linear heads are better.
+    """
     mixed, transition, factors = corrected.probs, corrected.transition, None
     if transition is not None:
         factors = share_factors(probs, labels, transition)
