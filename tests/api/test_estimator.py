@@ -522,6 +522,19 @@ def test_a_frame_with_weights_leaves_rows_out():
     assert model.findings_.table.index.tolist() == frame.index.drop(["p1", "p5"]).tolist()
 
 
+def test_suspects_of_a_frame_with_weights_are_shown_with_their_own_cells():
+    x, given, _ = blobs(rate=0.2)
+    frame = pd.DataFrame(x, columns=[f"x{at}" for at in range(x.shape[1])])
+    weights = (np.arange(len(x)) >= 30).astype(float)
+    table = quick(epochs=12, pseudo_label=False).fit(frame, given, sample_weight=weights).findings_.table
+    shown = table["excerpt"].dropna()
+    assert len(shown)
+    for row, cells in shown.items():
+        assert all(
+            cell in {f"{name}={value:.4g}" for name, value in frame.loc[row].items()} for cell in cells.split(", ")
+        )
+
+
 def test_frames_that_are_no_features():
     frame, y = mixed_frame()
     with pytest.raises(InputError, match="images, embeddings or a column split"):

@@ -23,6 +23,7 @@ from jnpl.api.label_issues import make_source, with_index
 from jnpl.data.new_data import open_new
 from jnpl.data.source import InMemory, Inputs, Source
 from jnpl.data.sources.arrays import as_image_paths, as_inputs, as_listed, is_sparse, sparse_basis
+from jnpl.data.sources.columns import with_text_names
 from jnpl.data.sources.encoding import lone_text
 from jnpl.data.tags import Tags, as_tags, checked_tags
 from jnpl.embedding.choice import AUTO, NONE
@@ -161,7 +162,9 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         facts |= {"ids": kept, "weights": None if equal or weights is None else weights[kept]}
         if frame is not None:
             labels = np.asarray(y)[kept] if tags is None else np.arange(len(kept)) % 2  # any; `facts` has the tags
-            source = replace(_frame_source(frame.iloc[kept], labels), **facts)
+            source = _frame_source(frame.iloc[kept], labels)
+            cells = None if source.cells is None else with_text_names(frame)[list(source.cells.columns)]
+            source = replace(source, **facts, cells=cells)  # the cells of all rows, which the ids number
             self.input_shape_ = source.inputs.read(0).shape
         else:
             if listed is None:
