@@ -4,7 +4,7 @@
 import json
 import re
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -191,12 +191,6 @@ class FindOptions:
             },
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all options for data.json, with absolute paths: `open_run_data` opens the same data with them."""
-        from jnpl.outputs.run_source import with_absolute_paths
-
-        return with_absolute_paths(asdict(self))
-
 
 @options.takes(FindOptions)
 def find(command: FindOptions) -> None:
@@ -255,7 +249,7 @@ def _run(command: FindOptions, *, classify: bool) -> None:
     kept = len(opened.source) - (0 if opened.held_out is None else len(opened.held_out))
     identity = {"seed": command.seed, "data": opened.source.name}
     folder.check_data(identity, kept, len(opened.source.class_names))  # before embedding
-    origin = pipeline.Origin(command=["jnpl", *sys.argv[1:]], options=command.to_json(), thumbnails=command.report)
+    origin = pipeline.Origin(command=["jnpl", *sys.argv[1:]], options=data_options.to_json(), thumbnails=command.report)
     run_options = replace(
         data_options.run_options(changes),
         finetune=command.finetune,

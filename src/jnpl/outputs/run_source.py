@@ -31,8 +31,7 @@ from jnpl.training.reporting import Reporter
 class RunDataOptions:
     """How the data of a run are opened and embedded.
 
-    The fields, and those of `opening` as data.json has them, have the names of the command line's options, all of which
-    `jnpl find` stores.
+    The fields, and those of `opening` as data.json has them, have the names of the command line's options.
     """
 
     data: str
@@ -61,9 +60,14 @@ class RunDataOptions:
         return replace(options, opening=OpenOptions.from_json(stored))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options for data.json, with absolute paths."""
-        run = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "opening"}
-        return {**self.opening.to_json(), **with_absolute_paths(run)}
+        """Return the options for data.json; paths are absolute, names of data sets and recipes stay."""
+        stored = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "opening"}
+        for name, value in stored.items():
+            is_data = name in ("data", "test") and value and value not in DATASETS and Path(value).exists()
+            is_recipe = name == "recipe" and value and value.endswith(".toml")
+            if isinstance(value, Path) or is_data or is_recipe:
+                stored[name] = os.path.abspath(value)  # noqa: PTH100 - keeps a symbolic link of the user
+        return {**self.opening.to_json(), **stored}
 
     def open(self, val_size: int) -> OpenedData:
         """Open the data, and test data or a share to hold out; the recipe says how many validate (`val_size`)."""
@@ -127,17 +131,6 @@ class RunDataOptions:
             return OpenedData(source)
         decided = with_review(source, self.review)
         return OpenedData(decided, reviewed=given_decisions(source, decided))
-
-
-def with_absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of the command line for data.json: paths are absolute; names of data sets and recipes stay."""
-    stored = dict(options)
-    for name, value in stored.items():
-        is_data = name in ("data", "test") and value and value not in DATASETS and Path(value).exists()
-        is_recipe = name == "recipe" and value and value.endswith(".toml")
-        if isinstance(value, Path) or is_data or is_recipe:
-            stored[name] = os.path.abspath(value)  # noqa: PTH100 - keeps a symbolic link of the user
-    return stored
 
 
 def open_run_data(stored: dict[str, Any], *, trust_code: bool = False) -> Source:
