@@ -169,6 +169,7 @@ TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), No
         ("digit", {}, "did you mean 'digits'"),
         (X, {"part": "some"}, "part is one of train, test, validation, not 'some'"),
         (X, {"part": "test"}, "part='test' has no meaning for an array"),
+        (X, {"options": OpenOptions(label_column="y")}, "label_column has no meaning for data of type ndarray"),
         ((X, [0, 1, 0, 1]), {"part": "test"}, "arrays has no test data"),
         (pd.DataFrame(X), {"part": "test"}, "no meaning for the data frame: it has no column split"),
         (pd.DataFrame(X), {"options": OpenOptions(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from jnpl.data.source import Source
 
 
-def import_loader(place: str) -> Callable[..., Source]:
+def import_loader(place: str) -> Callable[..., Any]:
     """Import the function at "module:function" in `jnpl.data.sources`."""
     module, _, function = place.partition(":")
-    loader: Callable[..., Source] = getattr(importlib.import_module(f"jnpl.data.sources.{module}"), function)
+    loader: Callable[..., Any] = getattr(importlib.import_module(f"jnpl.data.sources.{module}"), function)
     return loader
 
 
@@ -44,7 +44,8 @@ class NamedDataset(Description):
     def load(self, available: dict[str, Any]) -> Source:
         """Load the data set with those of the available options that it takes."""
         chosen = {name: available[name] for name in self.options if name in available}
-        return import_loader(self.loader)(self.name, **chosen)
+        source: Source = import_loader(self.loader)(self.name, **chosen)
+        return source
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description, as `jnpl datasets --json` prints it."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jnpl.data.datasets import DATASETS, import_loader
-from jnpl.data.options import OpenOptions
+from jnpl.data.options import ModelInputs, OpenOptions
 from jnpl.data.source import Source
 from jnpl.data.sources.user_embedding import Embed
 from jnpl.data.spellings import common_spellings, spelling_key, warning, with_spellings
@@ -30,8 +30,8 @@ HUB = "hf:"
 _OF_ALL = ("labels", "merge_classes", "one_class", "seed")  # options that every form of data takes
 _LOG = logging.getLogger("jnpl")
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
-
 _HUB = (*_COLUMNS, "text_column", "multi_label")
+_TABLE = (*_HUB, "group_columns", "label_columns", "tag_columns", "embed", "encoding", "image_root", "skip_unlabelled")
 
 
 def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -> Source:
@@ -94,45 +94,59 @@ def open_test(source: Source, test: Any, options: OpenOptions) -> Source:
     return with_test(source, opened)
 
 
-def form_of(data: Any) -> Form | None:
-    """Return the form of data; None for a named data set, a Source, and what has no form that is known here."""
-    return None if _is_name(data) else next((form for form in FORMS if form.fits(data)), None)
+def load_new(data: Any, model: ModelInputs) -> dict[str, Any] | None:
+    """Load data that need no labels, as `open_new` takes them; None if only `open_source` opens such data."""
+    form, loader = _form_of(data), "arrays:new_samples"
+    if form is not None:
+        loader = form.new
+    elif _is_path(data):
+        loader = "folder:load_new" if Path(data).exists() else ""
+    if not loader:
+        return None
+    _check_options(data, form, model.options)
+    loaded: dict[str, Any] | None = import_loader(loader)(data, model)
+    return loaded
 
 
 def options_taken(data: Any, options: OpenOptions) -> dict[str, Any]:
     """Return the options that differ from their defaults and that data of this form take."""
-    form, named = form_of(data), DATASETS[data].options if _is_name(data) else ()
-    taken = ("root", "merge_classes", *named, *(() if form is None else form.options))
+    form = _form_of(data)
+    taken = ("root", "merge_classes", *(() if form is None else form.options))
     return {name: value for name, value in options.changed().items() if name in taken}
 
 
-def options_of_form(data: Any, form: Form | None, options: OpenOptions) -> dict[str, Any]:
-    """Return the options that differ from their defaults; those that this form does not take are an InputError."""
-    changed = {name: value for name, value in options.changed().items() if name not in (*_OF_ALL, "root")}
-    if _is_name(data):
-        what, taken = data, DATASETS[data].options
-    elif form is not None:
+def _check_options(data: Any, form: Form | None, options: OpenOptions) -> dict[str, Any]:
+    """Return the options that this form takes and that differ from their defaults; others are an InputError."""
+    what, taken = f"data of type {type(data).__name__}", tuple[str, ...]()
+    if form is not None:
         what, taken = form.title.format(str(data)), form.options
-    else:
-        what, taken = repr(str(data)) if _is_path(data) else f"data of type {type(data).__name__}", ()
+    elif _is_path(data):
+        what = repr(str(data))
+    changed = {name: value for name, value in options.changed().items() if name not in (*_OF_ALL, "root")}
     if strange := [name for name in changed if name not in (*taken, "embed")]:
         raise InputError(f"{', '.join(strange)} has no meaning for {what}")
-    return changed
+    return {name: value for name, value in changed.items() if name in taken}
+
+
+def _form_of(data: Any) -> Form | None:
+    """Return the form of data; None for a Source, and what has no form that is known here."""
+    if _is_name(data):
+        return Form(data, _is_name, DATASETS[data].loader, DATASETS[data].options)
+    return next((form for form in FORMS if form.fits(data)), None)
 
 
 def _open(data: Any, options: OpenOptions) -> Source:
-    form, embed = form_of(data), options.embed
-    if form is None and _is_path(data) and not _is_name(data):
+    form, embed = _form_of(data), options.embed
+    if form is None and _is_path(data):
         raise _unknown_path(data)
-    changed = options_of_form(data, form, options)
-    if _is_name(data):
-        return _embedded(DATASETS[data].load({**changed, "root": options.root, "seed": options.seed}), embed)
+    taken = _check_options(data, form, options)
     if isinstance(data, Source):
         return _embedded(data, embed)
     if form is None:
         raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
-    taken = {name: value for name, value in changed.items() if name in form.options}
-    source = import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **taken)
+    if _is_name(data):
+        return _embedded(DATASETS[data].load({**taken, "root": options.root, "seed": options.seed}), embed)
+    source: Source = import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **taken)
     return source if "embed" in taken else _embedded(source, embed)
 
 
@@ -212,39 +226,22 @@ def _comes_from(data: Any, library: str) -> bool:
 
 
 class Form(NamedTuple):
-    """A form of data that has no name of its own: what it fits, and what loads it."""
+    """A form of data: what it fits, and what loads it."""
 
-    name: str
     title: str  # in error messages; {!r} stands for the data as text
     fits: Callable[[Any], bool]
     loader: str  # "module:function" in `jnpl.data.sources`; every form imports its own libraries only
     options: tuple[str, ...] = ()
+    new: str = ""  # what loads data to predict, with or without labels, if it is not the same
 
 
 FORMS = (  # the first that fits is taken
-    Form(
-        "table",
-        "a table",
-        _is_table,
-        "table:load",
-        (
-            *_COLUMNS,
-            "group_columns",
-            "label_columns",
-            "tag_columns",
-            "multi_label",
-            "text_column",
-            "embed",
-            "encoding",
-            "image_root",
-            "skip_unlabelled",
-        ),
-    ),
-    Form("hub", "a Hugging Face data set", _is_hub, "huggingface:load", (*_HUB, "config")),
-    Form("saved", "the data set {!r}", _is_saved_dataset, "huggingface:load_folder", _HUB),
-    Form("boxes", "the boxes {!r}", _is_boxes, "boxes:load", ("crops", "image_root", "multi_label")),
-    Form("folder", "the folder {!r}", _is_folder, "folder:load"),
-    Form("npz", "the .npz {!r}", _is_npz, "arrays:load"),
-    Form("pair", "data of type tuple", _is_pair, "arrays:from_pair"),
-    Form("items", "a data set of items", _is_dataset, "torch_dataset:from_dataset"),
+    Form("a table", _is_table, "table:load", _TABLE, "table:load_new"),
+    Form("a Hugging Face data set", _is_hub, "huggingface:load", (*_HUB, "config")),
+    Form("the data set {!r}", _is_saved_dataset, "huggingface:load_folder", _HUB),
+    Form("the boxes {!r}", _is_boxes, "boxes:load", ("crops", "image_root", "multi_label")),
+    Form("the folder {!r}", _is_folder, "folder:load", new="folder:load_new"),
+    Form("the .npz {!r}", _is_npz, "arrays:load", new="arrays:load_new"),
+    Form("data of type tuple", _is_pair, "arrays:from_pair"),
+    Form("a data set of items", _is_dataset, "torch_dataset:from_dataset", new="arrays:new_samples"),
 )

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from jnpl.data.source import Kind
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import data_suffix
 
@@ -139,6 +140,23 @@ class OpenOptions:
             if isinstance(columns := values.get(several), str):  # of the command line
                 values[several] = [column.strip() for column in columns.split(",")]
         return read_options(cls, values)
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """What a trained model takes, and how to open data to predict for it: these need no labels."""
+
+    classes: tuple[Any, ...]
+    kind: Kind
+    encoding: dict[str, Any] | None
+    options: OpenOptions
+    part: str | None
+    several: bool
+
+    def refuse_part(self, what: str) -> None:
+        """Refuse the name of a part for data that have none."""
+        if self.part is not None:
+            raise InputError(f"part={self.part!r} has no meaning for {what}")
 
 
 def read_options(kind: type[_Options], stored: Mapping[str, Any]) -> _Options:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jnpl.data.options import ModelInputs
 from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, Texts, number
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import require_file
@@ -155,6 +156,45 @@ def load(path: str | Path) -> Source:
         raise InputError(f"{str(path)!r}: {error}") from error
     vectors = source.inputs.array() if source.kind == "vector" else None
     return source if backbone is None or vectors is None else replace(source, inputs=InMemory(vectors, embedded=True))
+
+
+def load_new(file: str | Path, model: ModelInputs) -> dict[str, Any]:
+    """Return a part of an .npz, with or without its labels, as `open_new` takes them."""
+    path, ending = Path(file), {"test": "_test", "validation": "_val"}.get(model.part or "", "")
+    arrays = read_npz(path, [f"x{ending}"], [f"y{ending}", "class_names"])
+    values = as_inputs(arrays[f"x{ending}"], f"x{ending} of {str(path)!r}")
+    if f"y{ending}" not in arrays:
+        return {"inputs": InMemory(values), "name": path.stem}
+    labels: list[Any] = [*as_labels(arrays[f"y{ending}"], f"y{ending} of {str(path)!r}")]
+    if len(labels) != len(values):
+        raise InputError(f"{str(path)!r} holds {len(values)} samples, but {len(labels)} labels")
+    if "class_names" in arrays and all(isinstance(label, int) for label in labels):
+        names = as_labels(arrays["class_names"], "class_names")  # labels are names from it, or positions in it
+        if not set(labels) <= set(names):
+            labels = [names[label] if 0 <= label < len(names) else label for label in labels]
+    return {"inputs": InMemory(values), "name": path.stem, "labels": labels}
+
+
+def new_samples(x: Any, model: ModelInputs) -> dict[str, Any] | None:
+    """Return samples in memory as `open_new` takes them; None if they are items with labels, or no samples."""
+    if model.kind == "text" and (texts := as_texts(x)) is not None:
+        model.refuse_part("texts")
+        return {"inputs": Texts(texts), "name": "texts"}
+    if model.kind == "image" and (paths := as_image_paths(x, "x")) is not None:
+        from jnpl.data.sources.images import file_samples  # noqa: PLC0415 - the others do without Pillow
+
+        model.refuse_part("paths")
+        files = file_samples(paths, Path())
+        return {"inputs": files["inputs"], "name": "images", "ids": files["ids"]}
+    if not hasattr(x, "shape") and (not isinstance(x, list) or _is_pair(next(iter(x), None))):
+        return None
+    model.refuse_part("an array")
+    return {"inputs": InMemory(as_inputs(x, "x")), "name": "x"}
+
+
+def _is_pair(item: Any) -> bool:
+    """Whether an item of a list is an (input, label) pair, not a sample."""
+    return isinstance(item, tuple) and len(item) == 2 and not np.isscalar(item[0])
 
 
 def _checked_ids(ids: Array, samples: int) -> Array:

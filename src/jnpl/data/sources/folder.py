@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from jnpl.data.options import ModelInputs
 from jnpl.data.source import Source
 from jnpl.data.sources.images import ImageFiles, extensions
 from jnpl.internal.errors import InputError
@@ -71,6 +72,21 @@ def load(path: str | Path) -> Source:
     ]
     source = _source(name, root, train, test=held_out[0])
     return replace(source, validation=held_out[1]) if len(held_out) > 1 else source
+
+
+def load_new(path: str | Path, model: ModelInputs) -> dict[str, Any]:
+    """Return all files of a folder that are not hidden, or one file, as `open_new` takes them."""
+    root = Path(path)
+    model.refuse_part(repr(str(root)))
+    if not root.is_dir():
+        paths, inputs, name = [root.name], ImageFiles([root]), root.name
+    elif files := sorted(walk(root)):
+        paths, inputs, name = [file.path for file in files], files_in(root, files), root.resolve().name or str(root)
+    else:
+        raise InputError(f"the folder {str(root)!r} holds no files")
+    ids, classes = np.array([printable(path) for path in paths], object), set(map(str, model.classes))
+    labels = [next((step for step in path.split("/")[:-1] if step in classes), None) for path in ids.tolist()]
+    return {"inputs": inputs, "name": name, "ids": ids, "labels": labels}
 
 
 def _source(name: str, root: Path, images: _ClassFolders, *, test: Source | None = None) -> Source:

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from jnpl.data.options import OpenOptions
+from jnpl.data.options import ModelInputs, OpenOptions
 from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import group_names, is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
-from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, lone_text
+from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, listed, lone_text
 from jnpl.data.sources.images import absolute, any_exists, are_image_paths, file_samples
 from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
@@ -28,7 +28,7 @@ from jnpl.data.split import SplitColumn, divide, find_split
 from jnpl.data.tags import Mask, Tags, are_lists, tags_of_columns, tags_of_lists
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
-from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
+from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, is_missing, load_table, require_columns
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 EMBEDDING_NAMES = ("embedding", "embeddings")
@@ -170,6 +170,115 @@ def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *
             **{MAJORITY: most_frequent(read_votes({column: frame[column].tolist() for column in votes}))}
         )
     return Table(frame, where, name, Path(options.image_root or folder), label_column)
+
+
+def load_new(path_or_frame: str | Path | pd.DataFrame, model: ModelInputs) -> dict[str, Any]:
+    """Return the samples of a table, and labels or tags if it has any, as `open_new` takes them."""
+    table = open_table(path_or_frame, model.options, new=True)
+    frame, column = table.frame, table.label_column
+    labels = _new_labels(frame[column].tolist()) if column in frame.columns and not model.several else None
+    tags = _new_tags(table, model) if model.several else None
+    fields = {"name": table.name, "labels": labels, "tags": tags, **_new_samples(table, model)}
+    if model.part is None:
+        return fields
+    split = find_split(frame, model.options.columns())
+    if split is None or not len(rows := split.rows[model.part]):
+        raise InputError(f"part={model.part!r} has no meaning for {table.where}: it has no column split with such rows")
+    return fields | {"rows": rows}
+
+
+def _new_labels(cells: list[Any]) -> list[Any]:
+    """Return one label per cell, None where missing; 3.0 becomes 3 (missing values turn integers into floats)."""
+    plain = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
+    present = [None if is_missing(cell) else cell for cell in plain]
+    return [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in present]
+
+
+def _new_tags(table: Table, model: ModelInputs) -> Tags | None:
+    """Return the tags of a table: of its columns with the names of all tags, or of lists in its label column."""
+    names = [str(name) for name in model.classes]
+    if set(names) <= set(table.frame.columns):
+        return tags_of_columns(table.frame, names, table.where)
+    if table.label_column not in table.frame.columns:
+        return None
+    cells = table.frame[table.label_column].tolist()
+    return tags_of_lists(cells, f"column {table.label_column!r} of {table.where}")
+
+
+def _new_samples(table: Table, model: ModelInputs) -> dict[str, Any]:
+    """Return the samples of a table as `open_new` takes them: inputs, and where they have them ids, unreadable."""
+    options = model.options
+    if model.kind == "text":
+        if options.image_column is not None:
+            raise InputError("image_column (--image-column) has no meaning here: the model was trained on texts")
+        return _new_texts(table, model)
+    if model.kind == "image" and options.text_column is not None:
+        raise InputError("text_column (--text-column) has no meaning here: the model was trained on images")
+    if model.kind == "image" or (options.embed is not None and options.text_column is None):
+        return _new_images(table, options.image_column)
+    if options.text_column is not None and options.embedding_column is None:
+        if model.encoding is not None:
+            columns = "the model was trained on the columns of a table, which it finds by name"
+            raise InputError(f"text_column (--text-column) has no meaning here: {columns}")
+        if options.embed is None:
+            raise InputError("the model takes vectors: --embed names the function that turns texts into them")
+        return _new_texts(table, model)
+    return _new_vectors(table, model)
+
+
+def _new_texts(table: Table, model: ModelInputs) -> dict[str, Any]:
+    column = model.options.text_column or guess_text_column(table.frame, {table.label_column}, model.classes)
+    if column is None:
+        shown = ", ".join(table.frame.columns)
+        raise InputError(
+            f"the model was trained on texts: text_column (--text-column) names the column of {table.where} that "
+            f"holds them (there are {shown})"
+        )
+    texts, unreadable = texts_of(table.frame[column], column, table.where)
+    return {"inputs": Texts(texts), "unreadable": unreadable}
+
+
+def _new_vectors(table: Table, model: ModelInputs) -> dict[str, Any]:
+    """Return float32 (N, F), as in training, and the ids of embeddings that have images beside them."""
+    options, frame, where = model.options, table.frame, table.where
+    if model.encoding is not None:
+        if named := {"embedding_column", "feature_columns", "image_column"} & set(options.changed()):
+            reason = "the model stores which columns it was trained on, and how they are encoded"
+            raise InputError(f"{', '.join(sorted(named))} has no meaning here: {reason}")
+        encoding = Encoding.from_dict(model.encoding)
+        if not {column.name for column in encoding.columns} & set(frame.columns):
+            trained_on, there = listed([column.name for column in encoding.columns]), listed(list(frame.columns))
+            raise InputError(f"the model was trained on a table of {trained_on}; {where} has only {there}")
+        return {"inputs": InMemory(encoding.apply(frame, where))}
+    tags = set(map(str, model.classes)) if model.several else set()
+    labels = ({table.label_column} | tags) & set(frame.columns)
+    column = options.embedding_column
+    if column is None and options.feature_columns is None:
+        column = guess_embedding_column(frame, labels)
+    if column is None and options.image_column is not None:
+        raise InputError("image_column has no meaning for a model of vectors, without --embed or --embedding-column")
+    samples: dict[str, Any] = {"inputs": InMemory(vectors(frame, labels, where, options.feature_columns, column))}
+    if column is not None:
+        beside = beside_embeddings(table, labels, options.image_column, options.text_column)
+        samples |= {"ids": beside["ids"]} if "ids" in beside else {}
+    return samples
+
+
+def _new_images(table: Table, column: str | None) -> dict[str, Any]:
+    """Return the images of a table, inside it or in files, as `open_new` takes them."""
+    frame = table.frame
+    columns = {column.casefold(): column for column in reversed(list(frame.columns))}
+    named = (columns[name] for name in IMAGE_NAMES if name in columns)
+    inside = (name for name in frame.columns if holds_images(frame[name]))
+    column = column or next(named, None) or next(inside, None)
+    if column is None:
+        shown = ", ".join(frame.columns)
+        raise InputError(
+            f"the model was trained on images, and {table.where} is a table: give a folder of images, or name the "
+            f"column of paths or bytes with image_column, --image-column (there are {shown})"
+        )
+    fields = images(table, column, new=True)
+    return {name: fields[name] for name in ("inputs", "ids", "unreadable")}
 
 
 def table_name(path: Path) -> str:
