@@ -169,7 +169,8 @@ def run(
 
     def complete() -> None:
         if folder is not None:
-            write_data(folder, data, chosen.choices, opened.reviewed, origin or Origin(), report)
+            choices = [*chosen.choices, *column_lines(data.embedded)]
+            write_data(folder, data, choices, opened.reviewed, origin or Origin(), report)
 
     return run_recipe(
         chosen.source,
@@ -505,7 +506,6 @@ def run_tags(
     if data.embedded.kind != "vector":
         raise InputError(f"several tags per sample need embeddings of the {data.embedded.kind}s: --backbone names one")
     recipe, adapted = tag_recipe(data.embedded, data.changes)
-    choices = [*data.choices, *adapted]
     identity = {
         "kind": TAGS,
         "seed": options.seed,
@@ -517,6 +517,7 @@ def run_tags(
     judge_now = partial(judge_tags, data.embedded, recipe, fabric, report, seed=options.seed, strict=options.strict)
     if folder is None:
         return judge_now()
+    choices = [*data.choices, *adapted, *column_lines(data.embedded)]
     complete = partial(write_data, folder, data, choices, opened.reviewed, origin or Origin(), report)
     is_new = not folder.path.exists()
     if (done := _finished(folder, identity, fabric, report, complete)) is not None:
@@ -565,7 +566,6 @@ def write_data(
         options, backbone = origin.options, data.embedded.backbone
         if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
             options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}
-        choices = [*choices, *column_lines(data.embedded)]
         reference = None if folder.has_tags else Reference.of(data.embedded, short=short)
         if reference is not None:
             with replacing(folder.reference_vectors) as draft:

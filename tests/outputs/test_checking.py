@@ -7,6 +7,7 @@ from tests.helpers.checked import CLASSES, bad_batch, frame
 from jnpl import check
 from jnpl.api.check import check_data
 from jnpl.internal.errors import InputError
+from jnpl.pipeline import Origin
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
 
@@ -43,14 +44,16 @@ def test_a_bad_batch_says_what_is_wrong(checked_run):
     assert set(batch.signals) == {"new-issues", "leaks", "unknown-classes", "shift"}
 
 
-def test_a_column_that_gives_the_label_away_is_a_leak(checked_run):
+def test_a_column_that_gives_the_label_away_is_a_leak(checked_run, tmp_path):
     rows = (
         frame(200, 0.0, 4)
         .drop(columns="true")
         .assign(a=lambda table: table["label"].map({"ant": 1.0, "bee": 2.0, "cow": 3.0}))
     )
-    signal = checked(checked_run, rows).signals["leaks"]
-    assert signal.startswith("column 'a' predicts the label in 100 % of the rows")
+    batch = checked(checked_run, rows)
+    assert batch.signals["leaks"].startswith("column 'a' predicts the label in 100 % of the rows")
+    batch.write(RunFolder(tmp_path / "check"), Origin())
+    assert RunFolder(tmp_path / "check").data_facts.choices == []  # its report has the line among what was compared
     assert "leaks" not in checked(checked_run, rows[:90]).signals  # few rows may agree by chance
 
 

@@ -36,7 +36,8 @@ _BLOCK = 1 << 22  # numbers that are worked on at once
 _MANY_NUMBERS = 1 << 26  # probabilities from which float32 is enough
 _MAX_MATRIX = 500  # classes up to which mistakes may have rates of their own
 _NEARLY_ALL = 0.99  # rate of right labels above which the shares of classes are as given
-_SHARE_ROUNDS, _SHARE_ROWS, _MOST_FACTOR = 20, 50_000, 10.0  # in which classes get their factors; between the factors
+SHARE_ROWS = 50_000  # samples that the true shares of classes are estimated by
+_SHARE_ROUNDS, _MOST_FACTOR = 20, 10.0  # in which the factors of classes are found; largest over smallest factor
 
 
 class Posterior(NamedTuple):
@@ -126,7 +127,7 @@ def share_factors(
     given = np.bincount(labels[readable], minlength=size) / len(readable)
     shares = np.maximum((given - rates[0]) / (right - rates[0]), given / _MOST_FACTOR)
     shares /= max(shares.sum(), _MIN_PROB)
-    some, factors = probs[readable[:: len(readable) // _SHARE_ROWS + 1]], np.ones(size)
+    some, factors = probs[readable[:: len(readable) // SHARE_ROWS + 1]], np.ones(size)
     for _ in range(_SHARE_ROUNDS):
         predicted = some * factors
         predicted /= predicted.sum(axis=1, keepdims=True)

@@ -17,7 +17,7 @@ from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import monotone
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
-from jnpl.judging.posterior import Posterior, float_type, posterior, share_factors
+from jnpl.judging.posterior import SHARE_ROWS, Posterior, float_type, posterior, share_factors
 from jnpl.judging.trees import TreePredictions, share_agreeing
 from jnpl.recipes.schema import Judging
 
@@ -33,7 +33,6 @@ MAX_NETWORK_LEAD = 0.1
 
 _UNEVEN_RULE = 2  # times the labels of the smallest class, chosen on docs/results/noise-rate.md
 BY_RULE = "judged by the posterior alone: the labels seem to follow a rule, of uneven classes"
-_SHARE_ROWS = 50_000  # samples that the true shares of classes are estimated by
 _BLOCK = 1 << 16  # samples
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
@@ -120,7 +119,7 @@ def _blend(
         factors = share_factors(probs, labels, transition)
     if transition is not None and factors is not None:
         if unseen is not None and unseen.expected_scale is not None:  # linear heads, which have memorised no mistake
-            some = slice(None, None, len(labels) // _SHARE_ROWS + 1)
+            some = slice(None, None, len(labels) // SHARE_ROWS + 1)
             decisions = None if decided is None else decided[some]
             by_unseen = posterior(unseen.probs[some], labels[some], decisions).transition
             better = None if by_unseen is None else share_factors(unseen.probs[some], labels[some], by_unseen)
