@@ -92,16 +92,18 @@ def test_sarif(batch, tmp_path):
 def test_sarif_names_files_from_the_working_directory(batch, tmp_path, monkeypatch):
     names = np.array([f"ant/{at}.png" for at in batch.findings.ids], object)
     findings = replace(batch.findings, ids=names, paths=names)
-    source = replace(batch.data.source, root=str(tmp_path / "new photos"))
     facts = {**batch.facts, "copies": [], "far": []}
-    photos = replace(batch, findings=findings, facts=facts, data=batch.data._replace(source=source))
-    for here, start in (
-        (tmp_path, "new%20photos/ant/"),
-        (tmp_path / "new photos", "ant/"),
-        (tmp_path / "elsewhere", "file:///"),
+    for here, root, start in (
+        (tmp_path, tmp_path / "new photos", "new%20photos/ant/"),
+        (tmp_path / "new photos", tmp_path / "new photos", "ant/"),
+        (tmp_path / "elsewhere", tmp_path / "new photos", "file:///"),
+        (tmp_path / "elsewhere", "../new photos", "file:///"),
+        (tmp_path / "elsewhere", "../elsewhere/new", "new/ant/"),
     ):
         here.mkdir(exist_ok=True)
         monkeypatch.chdir(here)
+        source = replace(batch.data.source, root=str(root))
+        photos = replace(batch, findings=findings, facts=facts, data=batch.data._replace(source=source))
         gate.write_sarif(tmp_path / "check.sarif", photos, "new photos")
         results = json.loads((tmp_path / "check.sarif").read_text())["runs"][0]["results"]
         assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].startswith(start)

@@ -1,6 +1,7 @@
 """Whether new labels pass: the reasons against, and the check as JUnit XML and SARIF."""
 
 import json
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ def write_sarif(file: Path, batch: CheckedBatch, data: str, baseline: Collection
     for rule, at, message in _results(batch):
         name = str(findings.ids[at])
         path = Path(batch.data.source.root or "", name) if findings.paths is not None else Path(data)
-        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path.absolute())}}
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path)}}
         if findings.paths is None and isinstance(findings.ids[at], int | np.integer):
             place["region"] = {"startLine": int(findings.ids[at]) + 2}  # below the line of the names
         results.append(
@@ -183,5 +184,5 @@ def _xml(text: str) -> str:
 
 def _uri(path: Path) -> str:
     """Return a path from the working directory, as pages of CI systems take it, or a whole one if it is elsewhere."""
-    here = Path.cwd()
-    return quote(path.relative_to(here).as_posix()) if path.is_relative_to(here) else path.as_uri()
+    here, whole = Path.cwd(), Path(os.path.abspath(path))  # noqa: PTH100 - without "..", and links as they are
+    return quote(whole.relative_to(here).as_posix()) if whole.is_relative_to(here) else whole.as_uri()
