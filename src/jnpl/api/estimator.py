@@ -227,7 +227,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             values = as_inputs(X, "X")
             if self.input_shape_ and values.shape[1:] != self.input_shape_:
                 raise InputError(f"X has samples of shape {values.shape[1:]}, but was fitted with {self.input_shape_}")
-            inputs = InMemory(values)
+            inputs = InMemory(values if values.flags.writeable else values.copy())  # PyTorch would warn
         none = np.zeros(len(inputs), np.int64)
         return Source("X", inputs, none, tuple(self.description_["classes"]), np.arange(len(inputs)))
 
