@@ -1,7 +1,7 @@
 """Several tags per sample: what `jnpl find` achieves beside cleanlab's functions for them, on the same vectors.
 
     python benchmarks/tags.py run --data DIR [--sets grids] [--methods jnpl] [--seeds 3]   # resumable
-    python benchmarks/tags.py table   # the table of docs/tags.md
+    python benchmarks/tags.py table   # the table of docs/results/tags.md
 
 DIR holds cifar-10-batches-bin, cifar-100-part.parquet and trec6.csv.gz. Truth is known because the sets are made: grids
 of 2 x 2 photos of CIFAR-10 have their classes as tags, photos of CIFAR-100 their class and its group (both at 96
@@ -45,7 +45,7 @@ from jnpl.pipeline import OpenedData, RunOptions, run_tags
 from jnpl.training.reporting import Reporter
 
 FILE = Path(__file__).parent / "results" / "tags.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "tags.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "tags.md"
 BLOCK = re.compile(r"(<!-- tags: generated -->\n).*?(<!-- end -->)", re.DOTALL)
 SAMPLES = 2_000
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C
