@@ -18,7 +18,7 @@ from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
 from jnpl.data.options import OpenOptions
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, Interrupted
 from jnpl.internal.tables import load_parquet
 from jnpl.models.build import build
 from jnpl.pipeline import CheckpointInterval
@@ -26,7 +26,6 @@ from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.recipes.schema import Engine
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, run_callback, session
-from jnpl.training.interrupt import Interrupted
 from jnpl.training.processes import make_fabric
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_setup import RunSettings

@@ -49,6 +49,27 @@ def test_objects():
             open_source(wrong)
 
 
+@pytest.mark.parametrize("unique", [100, 51])
+def test_labels_that_are_identifiers_are_refused(tmp_path, unique):
+    labels = [f"label {at}" for at in range(unique)] + ["same"] * (100 - unique)
+    values = len(set(labels))
+    frame = pd.DataFrame({"text": [f"some text {at}" for at in range(100)], "kind": labels})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    line = f"label column 'kind' has {values} values in 100 rows: it looks like an identifier; .*--label-column"
+    for data in (frame, tmp_path / "t.csv"):
+        with pytest.raises(InputError, match=line):
+            open_source(data, label_column="kind")
+        with pytest.raises(InputError, match=line):
+            open_source(data, label_column="kind", text_column="text")
+    with pytest.raises(InputError, match=f"has {values} different labels for 100 samples: .* identifiers, not classes"):
+        open_source((np.zeros((100, 3)), labels))
+
+
+def test_labels_of_one_sample_each_are_classes_in_small_data_and_up_to_half():
+    assert len(open_source((np.zeros((20, 3)), np.arange(20))).class_names) == 20
+    assert len(open_source((np.zeros((100, 3)), np.minimum(np.arange(100), 50))).class_names) == 51
+
+
 def test_options_reach_the_table():
     frame = FRAME.rename(columns={"label": "kind"}).assign(truth=["a", "a"], e=["[1]", "[2]"])
     source = open_source(frame, label_column="kind", true_label_column="truth", feature_columns=["z"])

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from tests.helpers.backbones import BLOCK, TinyNet, noise_images, tiny_backbone
 from tests.helpers.marks import posix
 
@@ -16,7 +17,7 @@ from jnpl.embedding import compute as embedding
 from jnpl.embedding import embedding_cache
 from jnpl.embedding.compute import EmbeddingOptions, embed_source
 from jnpl.embedding.embedding_cache import EmbeddingCache
-from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.errors import InputError, Interrupted, UnwritableError
 
 COUNT = 400  # seven blocks, the last one of 16
 BLOCKS = -(-COUNT // BLOCK)
@@ -70,6 +71,50 @@ def test_a_failure_at_any_block_loses_that_block_only(tmp_path, undisturbed, mon
     embed(tmp_path, note=notes.append)
     assert TinyNet.calls == BLOCKS
     assert notes == ([f"noise: embedding goes on at sample {calls * BLOCK} of 400"] if calls else [])
+    assert content(tmp_path) == undisturbed
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("stop", ["Ctrl-C", "failure"])
+def test_what_is_embedded_of_a_block_is_kept(tmp_path, undisturbed, monkeypatch, threads, stop):
+    monkeypatch.setattr(embedding_cache, "BLOCK", 512)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(embedding, "_KEEP_SECONDS", 1e9 if stop == "Ctrl-C" else 0)
+    forward, error = TinyNet.forward, {"Ctrl-C": KeyboardInterrupt, "failure": RuntimeError}[stop]
+
+    def interrupted(self, images):
+        if TinyNet.calls >= 3:
+            raise error
+        return forward(self, images)
+
+    monkeypatch.setattr(TinyNet, "forward", interrupted)
+    with pytest.raises(Interrupted if stop == "Ctrl-C" else RuntimeError) as why:
+        embed(tmp_path)
+    if stop == "Ctrl-C":
+        kept = "interrupted; 192 of 400 samples of noise are embedded and kept: run the same command again"
+        assert (str(why.value), why.value.code) == (kept, 130)
+    monkeypatch.setattr(TinyNet, "forward", forward)
+    notes, steps = [], []
+    embed(tmp_path, note=notes.append, progress=lambda *done: steps.append(done))
+    assert notes == ["noise: embedding goes on at sample 192 of 400"]
+    assert steps == [(192, 400), (256, 400), (320, 400), (384, 400), (400, 400)]
+    assert TinyNet.calls == BLOCKS  # nothing twice
+    assert content(tmp_path) == undisturbed
+    assert not list(tmp_path.glob("*/part-*"))
+
+
+def test_a_damaged_part_of_a_block_is_computed_again(tmp_path, undisturbed, monkeypatch):
+    monkeypatch.setattr(embedding_cache, "BLOCK", 512)
+    monkeypatch.setattr(embedding, "_KEEP_SECONDS", 0)
+    monkeypatch.setattr(TinyNet, "dies_at", 3)
+    with pytest.raises(RuntimeError, match="the network fails"):
+        embed(tmp_path)
+    (part,) = tmp_path.glob("*/part-0")
+    part.write_bytes(part.read_bytes()[:-1])
+    monkeypatch.setattr(TinyNet, "dies_at", None)
+    notes = []
+    embed(tmp_path, note=notes.append)
+    assert notes == []
     assert content(tmp_path) == undisturbed
 
 

@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 from importlib import import_module
 from jnpl.experiments.execute import run_all
-from jnpl.training.interrupt import Interrupted
+from jnpl.internal.errors import Interrupted
 kind = getattr(import_module(sys.argv[4]), sys.argv[5])
 try:
     run_all([kind.model_validate_json(sys.argv[1])], Path(sys.argv[2]), Path(sys.argv[3]), 1, None, module=sys.argv[6])

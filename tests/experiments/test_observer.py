@@ -15,9 +15,9 @@ from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.runner import train_run
 from jnpl.experiments.scales import SCALES
 from jnpl.experiments.spec import RunSpec
+from jnpl.internal.errors import Interrupted
 from jnpl.methods.registry import METHODS
 from jnpl.pipeline import CheckpointInterval
-from jnpl.training.interrupt import Interrupted
 from jnpl.training.run_callback import RunCallback
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}

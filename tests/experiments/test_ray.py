@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 from tests.helpers.tally import Tally
 from jnpl.experiments.execute import RunEngine, run_all
-from jnpl.training.interrupt import Interrupted
+from jnpl.internal.errors import Interrupted
 folder = Path(sys.argv[1])
 spec = Tally(name="slow", steps=10_000, pause=0.05)
 try:

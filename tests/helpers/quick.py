@@ -12,9 +12,9 @@ import numpy as np
 from jnpl import noise
 from jnpl.data.source import Source
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.internal.errors import Interrupted
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
-from jnpl.training.interrupt import Interrupted
 from jnpl.training.loop import Position
 from jnpl.training.reporting import Reporter
 

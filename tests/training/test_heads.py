@@ -8,12 +8,11 @@ import torch
 
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.internal.errors import LearningError
+from jnpl.internal.errors import Interrupted, LearningError
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training import heads as training_heads
 from jnpl.training import session as sessions
-from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_callback import RunCallback
 

@@ -7,7 +7,8 @@ import threading
 import pytest
 from tests.helpers.marks import posix
 
-from jnpl.training.interrupt import Interrupted, watch
+from jnpl.internal.errors import Interrupted
+from jnpl.training.interrupt import watch
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 

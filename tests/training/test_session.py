@@ -14,14 +14,13 @@ from tests.helpers.marks import posix
 
 from jnpl import Findings, noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.internal.errors import InputError, LearningError
+from jnpl.internal.errors import InputError, Interrupted, LearningError
 from jnpl.judging import scoring
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training import checkpoint, run_callback, run_setup, session
-from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 
 CHANGES = ("train.epochs=2", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")

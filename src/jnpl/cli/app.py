@@ -30,9 +30,8 @@ from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
 from jnpl.cli.review import review
 from jnpl.internal.allocator import keep_freed_memory
-from jnpl.internal.errors import InputError, is_out_of_memory
+from jnpl.internal.errors import InputError, Interrupted, is_out_of_memory
 from jnpl.internal.terminal import visible
-from jnpl.training.interrupt import Interrupted
 
 # In the order of `jnpl --help`. A new command is a module of cli/ and a line here.
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {

@@ -28,6 +28,7 @@ from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
 
 HUB = "hf:"
 _OF_ALL = ("labels", "merge_classes", "one_class", "seed")  # options that every form of data takes
+_FEW_SAMPLES = 20  # up to which every sample may have a class of its own
 _LOG = logging.getLogger("jnpl")
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
 _HUB = (*_COLUMNS, "text_column", "multi_label")
@@ -74,7 +75,22 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
     source = with_one_spelling(source, merge=options.merge_classes)
     if len(source.class_names) < 2 and not options.one_class:
         raise InputError(f"{source.name} has 1 class; at least 2 are needed")
+    _refuse_identifiers(source, data, options)
     return source
+
+
+def _refuse_identifiers(source: Source, data: Any, options: OpenOptions) -> None:
+    """Refuse labels most of which are on one sample only: nothing can be learnt from them."""
+    counts, samples = np.bincount(source.labels), len(source)
+    if samples <= _FEW_SAMPLES or 2 * np.count_nonzero(counts == 1) <= samples:
+        return
+    values = np.count_nonzero(counts)
+    form = _form_of(data)
+    if form is None or "label_column" not in form.options or options.labels or options.label_columns:
+        many = f"{source.name} has {values:,} different labels for {samples:,} samples"
+        raise InputError(f"{many}: they look like identifiers, not classes")
+    column = f"label column {options.label_column or 'label'!r} has {values:,} values in {samples:,} rows"
+    raise InputError(f"{column}: it looks like an identifier; name another with label_column (--label-column)")
 
 
 def with_one_spelling(source: Source, *, merge: bool) -> Source:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,10 +22,10 @@ from jnpl.data.loading.batches import generator_for
 from jnpl.data.loading.prepare import decode
 from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, UnreadableError
 from jnpl.embedding.backbones import ImageBackbone
-from jnpl.embedding.embedding_cache import EmbeddingCache
+from jnpl.embedding.embedding_cache import EmbeddedBlock, EmbeddingCache
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.devices import available_device
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from jnpl.embedding.embedding_cache import EarlierRows
 
     Compute: TypeAlias = Callable[
-        ["EmbeddingWork", Mapping[int, range], Callable[[int], None]], Iterator[tuple[int, "EmbeddedBlock"]]
+        ["EmbeddingWork", Mapping[int, range], Callable[[int, "EmbeddedBlock"], None]],
+        Iterator[tuple[int, "EmbeddedBlock"]],
     ]
 
 DEFAULT_VIEWS = 2  # the image and its mirror image
@@ -49,13 +52,7 @@ _CPU_LEAST, _CPU_SMALL, _CPU_LARGE = 16, 128, 224
 _LARGEST = float(np.finfo(np.float16).max)
 _CROP = 7 / 8  # side of a crop, of views beyond the first two
 _BLOCKS_AT_A_TIME = 8  # of one of several processes, before it looks what the others have finished
-
-
-class EmbeddedBlock(NamedTuple):
-    """Float16 embeddings (B, V, F) of consecutive samples, and the reasons of those that cannot be read."""
-
-    values: npt.NDArray[np.float16]
-    unreadable: dict[int, str]
+_KEEP_SECONDS = 3.0  # after which the part of a block that is done is written
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +67,16 @@ class EmbeddingWork:
     device: torch.device  # of the network
 
 
-def _no_progress(_done: int) -> None:
+def _no_progress(_start: int, _part: EmbeddedBlock) -> None:
     return
 
 
 def compute_blocks(
-    work: EmbeddingWork, blocks: Mapping[int, range], progress: Callable[[int], None] = _no_progress
+    work: EmbeddingWork, blocks: Mapping[int, range], progress: Callable[[int, EmbeddedBlock], None] = _no_progress
 ) -> Iterator[tuple[int, EmbeddedBlock]]:
     """Yield the embeddings of blocks, given by number and positions, in this process.
 
-    `progress` is called with the number of samples that are done since the last block.
+    `progress` is called within a block with its first position and its first samples, as far as they are done.
     """
     if isinstance(work.backbone, ImageBackbone):
         return zip(blocks, _image_blocks(work, work.backbone, list(blocks.values()), progress), strict=True)
@@ -184,11 +181,15 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     if damaged := cache.rows_damaged():
         options.note(f"{source.name}: cached embeddings of {damaged:,} samples are damaged, and computed again")
     _forget_readable(cache, source.inputs)
-    if (done := cache.rows_done()) == len(source):
+    parts = {block: part for block in cache.missing() if (part := cache.part(block)) is not None}
+    at_work = _BlockAtWork(cache, parts, lambda done: options.progress(done, len(source)))
+    if (done := at_work.rows_done()) == len(source):
         options.note(f"{source.name}: embeddings are cached, nothing to compute")
     elif done:
         options.note(f"{source.name}: embedding goes on at sample {done:,} of {len(source):,}")
-    earlier, skipped = _earlier_rows(cache, source, backbone, views, options)
+    at_work.earlier, skipped = _earlier_rows(cache, source, backbone, views, options)
+    for block, (values, _) in parts.items():
+        skipped |= dict.fromkeys(cache.rows(block)[: len(values)], "embedded before")
     work = EmbeddingWork(
         source.inputs,
         {**skipped, **(source.unreadable or {})},
@@ -197,25 +198,80 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
         options.workers,
         torch.device(options.device),
     )
-
-    def progress(begun: int = 0) -> None:
-        options.progress(cache.rows_done() + begun, len(source))
-
-    clipped = False
-    while missing := cache.missing():
-        progress()
-        local_blocks = _blocks_of_process(missing, options.rank, options.world) if cache.is_shared else missing
-        for block, (values, unreadable) in options.compute(
-            work, {block: cache.rows(block) for block in local_blocks}, progress
-        ):
-            if earlier is not None:
-                earlier.fill(cache.rows(block), values)
-            cache.write(block, values, unreadable)
-            clipped |= bool(values.max() >= _LARGEST or values.min() <= -_LARGEST)
-            progress()
+    try:
+        clipped = _compute_missing(work, cache, at_work, options)
+    except KeyboardInterrupt:
+        if not cache.is_shared:
+            raise
+        at_work.keep()
+        done_of = f"{at_work.rows_done():,} of {len(source):,} samples of {source.name}"
+        message = f"interrupted; {done_of} are embedded and kept: run the same command again"
+        raise Interrupted(message, signal.SIGINT) from None
     if clipped:
         options.note(f"{source.name}: numbers of {backbone.name} beyond {_LARGEST:,.0f} (float16) are cut to it")
     return cache.values(), cache.unreadable(), key
+
+
+class _BlockAtWork:
+    """The block that is computed, as far as it is done: kept every few seconds, so that the next run goes on there."""
+
+    def __init__(
+        self, cache: EmbeddingCache, parts: dict[int, EmbeddedBlock], show_done: Callable[[int], None]
+    ) -> None:
+        self.cache, self.parts, self.show_done = cache, parts, show_done  # parts: block -> its first samples
+        self.earlier: EarlierRows | None = None
+        self._block: int | None = None
+        self._kept_at = time.monotonic()
+
+    def rows_done(self) -> int:
+        """Return the number of samples in finished blocks and in parts."""
+        missing = self.cache.missing()
+        return self.cache.rows_done() + sum(len(self.parts[block].values) for block in missing if block in self.parts)
+
+    def completed(self, block: int, computed: EmbeddedBlock) -> EmbeddedBlock:
+        """Return the first samples of a block, or all, with those that were embedded before."""
+        values, unreadable = computed
+        if self.earlier is not None:
+            self.earlier.fill(self.cache.rows(block)[: len(values)], values)
+        if (part := self.parts.get(block)) is not None:
+            values[: len(part.values)] = part.values
+            unreadable = part.unreadable | unreadable
+        return EmbeddedBlock(values, unreadable)
+
+    def advance(self, start: int, computed: EmbeddedBlock) -> None:
+        """Take the first samples of the block that begins at a position."""
+        self._block = self.cache.block_of(start)
+        self.parts[self._block] = self.completed(self._block, computed)
+        if time.monotonic() - self._kept_at > _KEEP_SECONDS:
+            self.keep()
+        self.show_done(self.cache.rows_done() + len(computed.values))
+
+    def keep(self) -> None:
+        """Write what is done of the block, if it is not finished."""
+        if self._block is not None:
+            self.cache.write_part(self._block, self.parts[self._block])
+            self._kept_at = time.monotonic()
+
+    def finish(self, block: int, computed: EmbeddedBlock) -> None:
+        """Write a whole block."""
+        self.cache.write(block, *self.completed(block, computed))
+        self._block = None
+        self.show_done(self.cache.rows_done())
+
+
+def _compute_missing(
+    work: EmbeddingWork, cache: EmbeddingCache, at_work: _BlockAtWork, options: EmbeddingOptions
+) -> bool:
+    """Compute all blocks that are missing; return whether numbers were cut."""
+    clipped = False
+    while missing := cache.missing():
+        at_work.show_done(at_work.rows_done())
+        local_blocks = _blocks_of_process(missing, options.rank, options.world) if cache.is_shared else missing
+        rows = {block: cache.rows(block) for block in local_blocks}
+        for block, computed in options.compute(work, rows, at_work.advance):
+            at_work.finish(block, computed)
+            clipped |= bool(computed.values.max() >= _LARGEST or computed.values.min() <= -_LARGEST)
+    return clipped
 
 
 def _earlier_rows(
@@ -298,19 +354,17 @@ def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) ->
 
 
 def _image_blocks(
-    work: EmbeddingWork, backbone: Any, blocks: Sequence[range], progress: Callable[[int], None]
+    work: EmbeddingWork, backbone: Any, blocks: Sequence[range], progress: Callable[[int, EmbeddedBlock], None]
 ) -> Iterator[EmbeddedBlock]:
     keep_freed_memory()
     network = backbone.inference_network.to(work.device)
     batches: list[Tensor] = []
-    ends: dict[int, range] = {}  # number of a batch -> the block that it completes
+    block_of: list[range] = []  # of each batch
     for rows in blocks:
         readable = torch.tensor([at for at in rows if at not in work.unreadable], dtype=torch.int64)
         batches += list(torch.split(readable, batch_size(backbone.size, work.device))) if len(readable) else [readable]
-        ends[len(batches) - 1] = rows
+        block_of += [rows] * (len(batches) - len(block_of))
     read = decode(work.inputs, batches, backbone.size, work.workers, (backbone.size, backbone.size, 3))
-    done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]] = []
-    broken: dict[int, str] = {}
 
     def vectors_of(index: Tensor, images: Tensor) -> npt.NDArray[np.float16]:
         if len(index) == 0:
@@ -318,19 +372,18 @@ def _image_blocks(
         embeddings = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
         return _halves(embeddings.cpu().numpy(), backbone.name)
 
+    values, broken = np.zeros((0, work.views, backbone.width), np.float16), dict[int, str]()
     for number, (index, vectors, failed) in enumerate(_in_threads(vectors_of, read, work.device)):
+        rows = block_of[number]
+        if number == 0 or block_of[number - 1] != rows:
+            values, broken = np.zeros((len(rows), work.views, backbone.width), np.float16), {}
+        values[index.numpy() - rows.start] = vectors
         broken |= failed
-        if len(index):
-            done.append((index.numpy(), vectors))
-        if number not in ends:
-            progress(sum(len(part) for _, part in done) + len(broken))
+        if block_of[number + 1 : number + 2] == [rows]:
+            done = max([*index.tolist(), *failed]) + 1 - rows.start
+            progress(rows.start, EmbeddedBlock(values[:done], dict(broken)))
         else:
-            rows = ends[number]
-            values = np.zeros((len(rows), work.views, backbone.width), np.float16)
-            for at, part in done:
-                values[at - rows.start] = part
             yield EmbeddedBlock(values, broken)
-            done, broken = [], {}
 
 
 def _in_threads(
@@ -349,17 +402,30 @@ def _in_threads(
             yield index, embed(index, images), failed
         return
     waiting: deque[tuple[Tensor, Future[npt.NDArray[np.float16]], dict[int, str]]] = deque()
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    def first() -> tuple[Tensor, npt.NDArray[np.float16], dict[int, str]]:
+        index, future, failed = waiting[0]
+        vectors = future.result()
+        waiting.popleft()
+        return index, vectors, failed
+
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for index, images, failed in read:
-                # A copy: the next batch overwrites this one.
-                waiting.append((index, pool.submit(embed, index, images.clone()), failed))
-                if len(waiting) > 2 * threads:
-                    first, future, problems = waiting.popleft()
-                    yield first, future.result(), problems
-            for first, future, problems in waiting:
-                yield first, future.result(), problems
+        for index, images, failed in read:
+            # A copy: the next batch overwrites this one.
+            waiting.append((index, pool.submit(embed, index, images.clone()), failed))
+            if len(waiting) > 2 * threads:
+                yield first()
+        while waiting:
+            yield first()
+    except KeyboardInterrupt:  # what has begun is kept
+        while waiting and waiting[-1][1].cancel():
+            waiting.pop()
+        while waiting:
+            yield first()
+        raise
     finally:
+        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
 
 

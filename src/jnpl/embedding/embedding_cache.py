@@ -1,11 +1,12 @@
 """Embeddings on disk: rows written block by block, with a hash per finished block.
 
 A cache is a folder named by its key, with `values.f16` (N, V, F), `blocks` (the SHA-256 of each block with the reasons
-of its unreadable samples; zeros: not finished), `unreadable.jsonl` (position and reason, or null once it could be
-read), `cache.json`, and `lock`. A block is on disk before its hash, so that a killed process loses at most the block it
-was at. What another process has written is compared with its hash once, and computed again if it differs. Several
-processes may write to the same cache: a block has the same bytes whoever computes it. Rows are written with ordinary
-writes, not through a memory map: a full disk is then an error that can be reported, and what is finished stays.
+of its unreadable samples; zeros: not finished), `part-B` (the first samples of block B, while it is at work),
+`unreadable.jsonl` (position and reason, or null once it could be read), `cache.json`, and `lock`. A block is on disk
+before its hash, so that a killed process loses at most what it computed since it last wrote a part. What another
+process has written is compared with its hash once, and computed again if it differs. Several processes may write to
+the same cache: a block has the same bytes whoever computes it. Rows are written with ordinary writes, not through a
+memory map: a full disk is then an error that can be reported, and what is finished stays.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,13 @@ _DIGEST = 32  # bytes
 _VALUES, _BLOCKS, _UNREADABLE, _DESCRIPTION = "values.f16", "blocks", "unreadable.jsonl", "cache.json"
 _SAMPLES = "samples"  # what each sample is recognised by, for other sets that have it too
 _LOCK = "lock"
+
+
+class EmbeddedBlock(NamedTuple):
+    """Float16 embeddings (B, V, F) of consecutive samples, and the reasons of those that cannot be read."""
+
+    values: npt.NDArray[np.float16]
+    unreadable: dict[int, str]
 
 
 class EmbeddingCache:
@@ -68,6 +76,8 @@ class EmbeddingCache:
             if not _is_intact(folder, described, sizes):
                 for name in (_DESCRIPTION, _BLOCKS, _UNREADABLE, _VALUES):
                     (folder / name).unlink(missing_ok=True)
+                for part in folder.glob("part-*"):
+                    part.unlink(missing_ok=True)
                 for name, size in sizes.items():
                     with (folder / name).open("wb") as file:
                         file.truncate(size)
@@ -114,6 +124,10 @@ class EmbeddingCache:
     def is_shared(self) -> bool:
         """Whether other processes see the blocks that this one writes."""
         return self._folder is not None
+
+    def block_of(self, position: int) -> int:
+        """Return the block of a sample."""
+        return position // BLOCK
 
     def rows(self, block: int) -> range:
         """Return the positions of a block."""
@@ -172,7 +186,35 @@ class EmbeddingCache:
                 _write(self._folder / _VALUES, content, rows.start * self._row_bytes)
                 _write(self._folder / _BLOCKS, digest, block * _DIGEST)
                 self._done[block] = np.frombuffer(digest, np.uint8)
+                self._part_file(block).unlink(missing_ok=True)
         self._unreadable |= unreadable
+
+    def _part_file(self, block: int) -> Path:
+        return (self._folder or Path()) / f"part-{block}"
+
+    def write_part(self, block: int, part: EmbeddedBlock) -> None:
+        """Store the first samples of a block that is at work, in place of those stored before; in memory: nothing."""
+        if self._folder is None:
+            return
+        content = np.ascontiguousarray(part.values).tobytes()
+        head = {"rows": len(part.values), "unreadable": list(part.unreadable.items())}
+        body = json.dumps(head).encode() + b"\n" + content
+        with _writing(self._folder), replacing(self._part_file(block)) as draft:
+            draft.write_bytes(hashlib.sha256(body).digest() + body)
+
+    def part(self, block: int) -> EmbeddedBlock | None:
+        """Return the first samples of a block that is not finished; None if there are none, or damaged ones."""
+        if self._folder is None or not (file := self._part_file(block)).is_file():
+            return None
+        content = file.read_bytes()
+        digest, body = content[:_DIGEST], content[_DIGEST:]
+        if hashlib.sha256(body).digest() != digest:
+            return None
+        first, values = body.split(b"\n", 1)
+        head = parse_json(first.decode())
+        shape = (head["rows"], *self.shape[1:])
+        reasons = {int(at): str(reason) for at, reason in head["unreadable"]}
+        return EmbeddedBlock(np.frombuffer(values, np.float16).reshape(shape), reasons)
 
     def unreadable(self) -> dict[int, str]:
         """Return position -> reason."""
@@ -189,7 +231,7 @@ class EmbeddingCache:
 
     def forget(self, position: int) -> None:
         """Mark the block of a sample as not finished."""
-        block = position // BLOCK
+        block = self.block_of(position)
         self._done[block] = 0
         if self._folder is not None:
             with _writing(self._folder):

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from jnpl.embedding.backbones import ImageBackbone, load_backbone
-from jnpl.embedding.compute import EmbeddedBlock, EmbeddingWork, compute_blocks
+from jnpl.embedding.compute import EmbeddingWork, compute_blocks
+from jnpl.embedding.embedding_cache import EmbeddedBlock
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.ray_cluster import ray_cluster
@@ -33,7 +34,10 @@ class RayBlocks:
     gpus: float = 0.0  # of a worker; 0: the network runs on one core
 
     def __call__(
-        self, work: EmbeddingWork, blocks: Mapping[int, range], progress: Callable[[int], None] = lambda _done: None
+        self,
+        work: EmbeddingWork,
+        blocks: Mapping[int, range],
+        progress: Callable[[int, EmbeddedBlock], None] = lambda _start, _part: None,
     ) -> Iterator[tuple[int, EmbeddedBlock]]:
         """Yield the embeddings of blocks, in the order in which they are finished; there is no progress within them."""
         del progress
@@ -118,7 +122,7 @@ def _unpacked(row: dict[str, Any], work: EmbeddingWork, blocks: Mapping[int, ran
         raise InputError(row["error"])
     block = int(row["block"])
     shape = (len(blocks[block]), work.views, work.backbone.width)
-    values = np.frombuffer(row["values"], np.float16).reshape(shape)
+    values = np.frombuffer(row["values"], np.float16).reshape(shape).copy()
     return block, EmbeddedBlock(values, {int(at): str(reason) for at, reason in json.loads(row["unreadable"])})
 
 

@@ -19,12 +19,12 @@ from typing import Any, Protocol
 
 from jnpl.experiments.process import PATIENCE, STARTS, RunOutcome, RunProcess
 from jnpl.internal import locks
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, Interrupted
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import require
 from jnpl.internal.json_files import read_json
 from jnpl.internal.ray_cluster import check_engine, connect
-from jnpl.training.interrupt import Interrupted, StopRequest, watch
+from jnpl.training.interrupt import StopRequest, watch
 from jnpl.training.reporting import in_words
 
 FORMAT, FACTS = "jnpl experiment 1", "experiment.json"

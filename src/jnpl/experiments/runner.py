@@ -26,7 +26,7 @@ from jnpl.experiments.spec import RunSpec
 from jnpl.experiments.variants import BASE
 from jnpl.internal import provenance
 from jnpl.internal.devices import available_device
-from jnpl.internal.errors import InputError, LearningError
+from jnpl.internal.errors import InputError, Interrupted, LearningError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.judging import metrics
 from jnpl.outputs.saved_model import SavedModel
@@ -34,7 +34,6 @@ from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import Recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
-from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 
 _PAUSE = 20.0  # seconds without a checkpoint, where an epoch takes less than it takes to write one

@@ -1,4 +1,4 @@
-"""Exceptions for wrong input, and checks of numbers. Messages have one line; the command line exits with code 2."""
+"""Exceptions for wrong input and for signals, and checks of numbers. Messages have one line."""
 
 import operator
 
@@ -21,6 +21,14 @@ class UntrustedCodeError(InputError):
 
 class UnwritableError(InputError, OSError):
     """A file cannot be written. The message names the path and the operating system's reason."""
+
+
+class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
+    """A signal stopped the run, which is saved; `code` is the exit code the shell expects (128 + signal)."""
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.code = 128 + number
 
 
 def is_out_of_memory(error: BaseException) -> bool:

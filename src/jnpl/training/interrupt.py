@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-
-class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
-    """A signal stopped the run, which is saved; `code` is the exit code the shell expects (128 + signal)."""
-
-    def __init__(self, message: str, number: int) -> None:
-        super().__init__(message)
-        self.code = 128 + number
+from jnpl.internal.errors import Interrupted
 
 
 class StopRequest:

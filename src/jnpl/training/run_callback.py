@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from jnpl.data.loading.feed import Feed
+from jnpl.internal.errors import Interrupted
 from jnpl.training import checkpoint
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.epoch_view import EpochView
 from jnpl.training.evaluation import accuracy, headline
-from jnpl.training.interrupt import Interrupted, StopRequest
+from jnpl.training.interrupt import StopRequest
 from jnpl.training.loop import LoopCallback, Position
 from jnpl.training.processes import gather_objects, share
 from jnpl.training.training_state import TrainingState
