@@ -15,18 +15,21 @@ help:  ## list the targets
 
 .venv/.installed: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing jnpl into .venv (once)"
+	@echo "installing jnpl into .venv (once): downloads 400 MB, half of it PyTorch, in a few minutes" >&2
+	@echo "(on Linux, pip may take PyTorch for NVIDIA GPUs: several GB; docs/install.md says how to avoid it)" >&2
 	@$(PIP) -e .
+	@echo "installed" >&2
 	@touch $@
 
 # What the tests use beside it; `make demo` does without these 800 MB.
 .venv/.extras: .venv/.installed
-	@echo "installing jnpl[$(EXTRAS)] and what its tests use into .venv (once)"
+	@echo "installing jnpl[$(EXTRAS)] and what its tests use into .venv (once), in a few minutes" >&2
 	@$(PIP) --upgrade "pip>=25.1" # that of Python 3.11 to 3.13 knows no groups
 	@$(PIP) -e ".[$(EXTRAS)]" $(GROUPS)
+	@echo "installed" >&2
 	@touch $@
 
-demo: .venv/.installed  ## wrong labels found, ranked and pictured in about a minute (ARGS="--seeds 3")
+demo: .venv/.installed  ## wrong labels found, ranked and pictured: a minute after the installation (ARGS="--seeds 3")
 	@$(BIN)/python -m jnpl demo $(ARGS)
 
 test: lint types docs unit  ## lint, types, documentation, tests and doctests

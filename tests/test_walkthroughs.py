@@ -144,8 +144,8 @@ def test_the_python_code_of_a_page_runs(page, files, tmp_path, monkeypatch, few_
     if page == "README.md":
         worst = names["issues"].worst(1)
         assert worst["suggested_label"].tolist() == ["good"]
-        with pd.option_context("display.width", 80):
-            assert f"# {str(worst).splitlines()[0]}\n" in blocks[0]  # the columns that a terminal shows
+        monkeypatch.setenv("COLUMNS", "80")
+        assert f"# {str(worst).splitlines()[0]}\n" in blocks[0]  # the columns that a terminal shows
 
 
 def test_the_notebook_is_up_to_date_and_its_code_runs(monkeypatch, tmp_path):

@@ -20,12 +20,11 @@ FILES = (
     "findings.parquet",
     "findings.json",
     "labels.npz",
-    "metrics.jsonl",
-    "run.json",
     "histograms.png",
     "accuracy.png",
     "suspects.png",
 )
+OF_ALL_SEEDS = ("metrics.jsonl", "run.json", "thumbnails.parquet", "report.html")
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def invoke(*args: str) -> int:
 
 
 def test_json_is_one_object_of_the_pinned_shape_and_an_earlier_demo_is_replaced(
-    short: demo.DemoSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short: demo.DemoSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "a run"
     assert invoke("--json", "--out", str(run), "--seed", "3", "--seeds", "2") == 0
@@ -53,8 +52,11 @@ def test_json_is_one_object_of_the_pinned_shape_and_an_earlier_demo_is_replaced(
     assert set(printed["methods"]) == {"ce", "jnpl"}
     for scores in printed["methods"].values():
         assert {"test_accuracy", "ap", "seconds"} <= set(scores)
-    assert all((run / name).is_file() for name in FILES)
-    assert {path.name for path in (run / "seed-4").iterdir()} == set(FILES) - {"metrics.jsonl", "run.json"}
+    assert all((run / name).is_file() for name in FILES + OF_ALL_SEEDS)
+    assert {path.name for path in (run / "seed-4").iterdir()} == set(FILES)
+    report = (run / "report.html").read_text("utf-8")
+    assert 'src="data:image/' in report
+    assert "jnpl apply" not in report  # there is no data that it could correct
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [(line["seed"], line["method"], line["epoch"]) for line in lines[:4]] == [
         (3, "ce", 0),
@@ -68,11 +70,20 @@ def test_json_is_one_object_of_the_pinned_shape_and_an_earlier_demo_is_replaced(
     )
     # An earlier demo is replaced, and what people see has a table, suspects and where to look.
     (run / "run.json").write_text('{"format": "jnpl demo 1", "status": "running"}')  # as a killed one leaves it
+    monkeypatch.setattr("shutil.which", lambda _: None)
     assert invoke("--out", str(run)) == 0
     assert not (run / "seed-4").exists()
     text = capsys.readouterr().out
-    for word in ("cross-entropy", "JNPL", "test accuracy", "ten worst label issues", "suspects.png"):
+    for word in (
+        "cross-entropy",
+        "JNPL",
+        "test accuracy",
+        "ten worst label issues",
+        "report.html",
+        "jnpl find photos/",
+    ):
         assert word in text
+    assert ("bin/activate" in text) == (sys.prefix != sys.base_prefix)
 
 
 def test_the_folder_agrees_with_itself_and_the_same_seed_gives_the_same_bytes(

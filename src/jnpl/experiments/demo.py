@@ -2,7 +2,9 @@
 
 import os
 import platform
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,9 +18,11 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from jnpl import __version__
+from jnpl.analysis.data_report import MAX_SUSPECTS
 from jnpl.data.source import Source
 from jnpl.data.sources import bundled
 from jnpl.experiments import style
@@ -30,6 +34,7 @@ from jnpl.judging import metrics
 from jnpl.judging.findings import Findings
 from jnpl.noise import generate as noise
 from jnpl.noise.noisy_labels import NoisyLabels
+from jnpl.outputs.report import page as report_page
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.run_folder import RunFolder
@@ -123,6 +128,10 @@ def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[
             results[name].append(run_method(name, source, settings, seed, log))
         folder = out if seed == seeds[0] else out / f"seed-{seed}"
         _write_seed(folder, source, noisy, {name: results[name][-1] for name in METHODS})
+        if folder == out:
+            pixels = (255 * (1 - values_of(source))).astype(np.uint8).reshape(-1, 8, 8, 1)
+            worst = results["jnpl"][0].findings.worst_positions(MAX_SUSPECTS)
+            RunFolder(out).write_thumbnails(worst, pixels.__getitem__)
     RunFolder(out).write_log(lines)
     summary = {
         "seeds": seeds,
@@ -138,6 +147,7 @@ def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[
         **summary,
     }
     RunFolder(out).write_facts(facts)
+    report_page.write(RunFolder(out))
     return summary
 
 
@@ -148,14 +158,16 @@ def show(result: dict[str, Any], console: Console) -> None:
     runs = f"mean of seeds {result['seeds']}" if len(result["seeds"]) > 1 else f"seed {result['seeds'][0]}"
     table = Table(title=f"1,400 handwritten digits, {facts}, {runs}", title_justify="left", box=None)
     table.add_column("")
-    for column in ("test accuracy", "(best epoch)", "AP", "precision", "recall", "seconds"):
+    for column in ("test accuracy, last epoch", "best epoch", "AP", "found", "seconds"):
         table.add_column(column, justify="right")
     for name, scores in result["methods"].items():
-        figures = [scores[key] for key in ("test_accuracy", "best_test_accuracy", "ap", "precision", "recall")]
+        figures = [scores[key] for key in ("test_accuracy", "best_test_accuracy", "ap", "precision_at_k")]
         table.add_row(TITLES[name], *(f"{figure:.3f}" for figure in figures), f"{scores['seconds']:.1f}")
     console.print(table)
     console.print(
-        "[dim]AP: how well label quality ranks wrong before right labels. Best epoch: chosen on the test data.[/dim]\n"
+        "[dim]best epoch: only who knows the test data could stop there.\n"
+        "AP: how well label quality ranks wrong before right labels.\n"
+        "found: share of the wrong labels among as many labels of the lowest quality.[/dim]\n"
     )
     worst = RunFolder(out).findings.worst(10)
     suspects = Table(title="the ten worst label issues", title_justify="left", box=None)
@@ -165,10 +177,21 @@ def show(result: dict[str, Any], console: Console) -> None:
         numbers = rounded(row.label_quality), rounded(row.suggested_confidence)
         suspects.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
     console.print(suspects)
-    console.print(f"\nin {out}{os.sep}: findings.csv (also .parquet, .json), metrics.jsonl, run.json, labels.npz,")
-    console.print(
-        "  histograms.png (label quality of right and wrong labels), accuracy.png, suspects.png (the worst images)"
-    )
+    files = Table(title=f"\nwritten to {escape(str(out))}{os.sep}", title_justify="left", box=None, show_header=False)
+    files.add_row("report.html", "the suspects with their pictures: open it in a browser")
+    files.add_row("findings.csv", "every label with its quality (also .parquet, .json)")
+    files.add_row("histograms.png", "label quality of right and wrong labels")
+    files.add_row("accuracy.png", "test accuracy after every epoch")
+    files.add_row("suspects.png", "the worst images")
+    files.add_row("labels.npz", "the given and the true labels")
+    files.add_row("metrics.jsonl", "every epoch")
+    files.add_row("run.json", "settings and scores")
+    console.print(files)
+    console.print("\nnext, with photos of yours, one folder per class:")
+    if shutil.which("jnpl") is None and (Path(sys.prefix) / "bin/activate").is_file():
+        activate = shlex.quote(os.path.relpath(Path(sys.prefix) / "bin/activate"))
+        console.print(f"  source {activate}", markup=False, soft_wrap=True)
+    console.print("  jnpl find photos/ -o run")
 
 
 def prepare_folder(out: Path) -> None:

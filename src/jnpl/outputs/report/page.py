@@ -144,7 +144,9 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
 
 
 def _next_steps(run: RunFolder, findings: Findings) -> list[tuple[str, str]]:
-    """Return commands with what they are for."""
+    """Return commands with what they are for; none where nothing says where the samples are (`jnpl demo`)."""
+    if not (run.path / "data.json").is_file():
+        return []
     name = text.plain(shlex.quote(str(run.path)), 300)
     if not findings.is_label_issue.any():
         return [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
