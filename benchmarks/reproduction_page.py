@@ -209,7 +209,7 @@ def older(*scales: PaperRuns) -> str:
     if not runs:
         return ""
     counts = " and ".join(f"{count} of `{variant}` at {scale}" for (scale, variant), count in Counter(runs).items())
-    return f" {counts} were made with other settings than those of this version, and were not run again."
+    return f" Of earlier settings than those of this version: {counts}."
 
 
 def candidates(path: Path = PL_PLUS, data: str = "cifar10") -> dict[str, dict[str, Any]]:
