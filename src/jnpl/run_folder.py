@@ -179,6 +179,8 @@ class DataFacts(StoredFacts):
     unreadable: list[UnreadableSample] | None = None
     unreadable_samples: int | None = None
     duplicates: list[SameContent] | None = None
+    samples: int | None = None  # that can be read
+    different_samples: int | None = None  # in content, among them
     duplicate_samples: int | None = None
     conflicting_samples: int | None = None
     compared: bool = True

@@ -34,6 +34,7 @@ def test_same_content_with_differing_labels_comes_first(values):
         {"ids": [0, 2, 5], "labels": ["ant", "ant", "ant"], "count": 3, "conflicting": False},
     ]
     assert (found["duplicate_samples"], found["conflicting_samples"], found["compared"]) == (5, 2, True)
+    assert (found["samples"], found["different_samples"]) == (7, 4)
 
 
 def test_all_are_counted_but_not_all_are_listed(monkeypatch):
@@ -51,6 +52,7 @@ def test_all_are_counted_but_not_all_are_listed(monkeypatch):
     assert (found.duplicate_samples, found.conflicting_samples) == (56, 12)
     assert found.unreadable == [(6, "bad"), (12, "bad"), (18, "bad")]
     assert found.unreadable_samples == 4
+    assert (found.samples, found.different_samples) == (56, 10)
 
 
 def test_texts_are_compared_as_texts():

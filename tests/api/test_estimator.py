@@ -138,6 +138,12 @@ def test_labels_of_any_kind(names, told):
     assert (predicted == labels).mean() > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_labels_that_are_identifiers_are_refused():
+    with pytest.raises(InputError, match="120 different labels for 120 samples: they look like identifiers"):
+        quick().fit(blobs()[0], np.arange(120))
+
+
 def test_data_frames():
     x, y, _ = blobs()
     frame = pd.DataFrame(x, columns=list("abcd"))

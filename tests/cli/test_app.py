@@ -53,6 +53,13 @@ def test_what_is_refused_is_one_line(error, line, capsys, monkeypatch):
     assert (code, "Traceback" in err, err.splitlines()[-1].startswith(f"jnpl: {line}")) == (2, True, True)
 
 
+@pytest.mark.parametrize(("option", "setting"), [("--epochs", "epochs"), ("--batch-size", "batch_size")])
+def test_an_option_that_is_a_setting_is_answered_with_it(capsys, option, setting):
+    code, out, err = jnpl(capsys, "find", "data.csv", option, "3")
+    assert (code, out) == (2, "")
+    assert err == f"jnpl: No such option: {option}; give --set train.{setting}=VALUE (see jnpl find --help)\n"
+
+
 def test_a_fault_of_our_own_is_a_traceback(capsys, monkeypatch):
     monkeypatch.setattr(demo_run, "prepare_folder", lambda *_: {}["none"])
     with pytest.raises(KeyError):

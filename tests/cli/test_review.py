@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -37,6 +38,13 @@ def finished(run, tmp_path):
     code, _, err = run("find", "data.npz", "-o", "run", "--json", "--no-report")
     assert code == 0, err
     return tmp_path / "run"
+
+
+def test_a_terminal_hears_at_once_that_a_run_is_opened(run, finished, monkeypatch):
+    arguments = ("review", "run", "--no-open", "--token", "short")
+    assert "opening" not in run(*arguments)[2]
+    monkeypatch.setattr("jnpl.cli.review.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    assert run(*arguments)[2].startswith("opening run run ...\njnpl: --token needs")
 
 
 def test_the_token_may_come_from_the_environment(run, finished, monkeypatch):

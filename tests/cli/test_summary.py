@@ -78,8 +78,24 @@ def test_calibrated_issues_have_an_expected_number_of_wrong_labels(said):
 
 def test_without_issues_the_next_step_is_named(said, tmp_path):
     told = said(findings([(0.9, label, label) for label in (0, 1, 2)]), issues=0, noise_rate=0.0)
-    assert f"to see the most doubtful ones: jnpl report {tmp_path} --budget 20" in told
+    assert f"to see the most doubtful ones: jnpl report {tmp_path} --budget 10" in told  # of 10 samples
     assert "jnpl review" not in told
+    told = said(findings([(0.9, label, label) for label in (0, 1, 2)]), issues=0, noise_rate=0.0, samples=1000)
+    assert f"jnpl report {tmp_path} --budget 20" in told
+
+
+@pytest.mark.parametrize(("count", "what"), [(3, "judge"), (10, "estimate how many labels are wrong")])
+def test_few_samples_are_told_before_all_other_notes(said, count, what):
+    told = said(findings([(0.2, 0, 1)] * count), samples=count, issues=count)
+    assert f"in 12 s only {count} samples: too few to {what}; the order is a hint more than half" in told
+
+
+def test_data_with_few_different_samples(said, tmp_path):
+    line = "120 samples, but only 2 different ones"
+    (tmp_path / "data.json").write_text('{"samples": 120, "different_samples": 2}')
+    assert line in said(findings())
+    (tmp_path / "data.json").write_text('{"samples": 120, "different_samples": 13}')
+    assert "different ones" not in said(findings())
 
 
 def test_pairs_that_are_confused_the_most_frequent_first(said):

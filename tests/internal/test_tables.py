@@ -17,6 +17,7 @@ from jnpl.internal.tables import (
     json_rows,
     load_parquet,
     load_table,
+    require_columns,
     save_parquet,
     suffix_of,
     table_writer,
@@ -208,3 +209,11 @@ def test_that_place_reads_without_threads_and_without_reading_ahead():
     ]
     options = [{option.arg: ast.unparse(option.value) for option in call.keywords} for call in calls]
     assert [(each["use_threads"], each["pre_buffer"]) for each in options] == [("False", "False")]
+
+
+def test_a_missing_column_is_told_with_the_nearest_name_and_some_of_the_others():
+    columns = ["label", *(f"x{number}" for number in range(38))]
+    line = "no column 'labell'; its columns are label, x0, x1, x2, x3, x4 and 33 more; did you mean 'label'?"
+    with pytest.raises(InputError) as error:
+        require_columns(columns, ["labell"], "the table")
+    assert str(error.value) == f"the table has {line}"

@@ -45,6 +45,8 @@ class Problems:
 
     unreadable: list[tuple[int | str, str]]  # id, reason
     unreadable_samples: int
+    samples: int  # that can be read
+    different_samples: int | None  # in content, among them; None if contents were not compared
     duplicates: list[Group]
     duplicate_samples: int
     conflicting_samples: int
@@ -113,6 +115,8 @@ def problems(
     return Problems(
         unreadable=[(_plain(source.ids[position]), reason) for position, reason in broken[:MOST]],
         unreadable_samples=len(broken),
+        samples=int(readable.sum()),
+        different_samples=None if groups is None else int(readable.sum()) - duplicates.samples + len(groups),
         duplicates=duplicates.listed(),
         duplicate_samples=duplicates.samples,
         conflicting_samples=duplicates.conflicting_samples,

@@ -21,6 +21,7 @@ from torch import nn
 
 from jnpl.api.label_issues import make_source, with_index
 from jnpl.data.new_data import open_new
+from jnpl.data.opening import refuse_identifiers
 from jnpl.data.source import InMemory, Inputs, Source
 from jnpl.data.sources.arrays import as_image_paths, as_inputs, as_listed, is_sparse, sparse_basis
 from jnpl.data.sources.columns import with_text_names
@@ -175,6 +176,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 inputs = listed["inputs"].select(kept)
             source = Source("X", inputs, **facts)
             self.input_shape_ = () if listed is not None else values.shape[1:]
+        if tags is None:
+            refuse_identifiers(source)
         result, model = self._train(source if tags is None else checked_tags(source))
         self.classes_ = classes
         self.label_quality_ = np.full(len(X), np.nan)

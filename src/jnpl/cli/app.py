@@ -68,6 +68,7 @@ for _name, _command in COMMANDS.items():
     else:
         app.command(_name)(_command)
 
+_TRAINING = ("epochs", "batch_size", "optimizer", "lr", "momentum", "weight_decay", "schedule")  # settings, no options
 _LONGEST = 300  # characters of an error
 # Depending on its version, typer raises click's usage errors or those of its own copy: this is their base class.
 _UsageError: Any = typer.BadParameter.__bases__[0]
@@ -127,7 +128,11 @@ def error_line(error: Exception) -> str | None:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, _UsageError):
-        return f"{error.format_message()} (see {error.ctx.command_path if error.ctx else 'jnpl'} --help)"
+        command, message = error.ctx.command_path if error.ctx else "jnpl", error.format_message()
+        setting = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
+        if command in ("jnpl find", "jnpl train") and setting in _TRAINING:
+            message = f"No such option: {error.option_name}; give --set train.{setting}=VALUE"
+        return f"{message} (see {command} --help)"
     if is_out_of_memory(error):
         return "there is not enough memory: take fewer or smaller samples, or a smaller --size or train.batch_size"
     if isinstance(error, OSError):

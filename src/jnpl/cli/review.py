@@ -4,6 +4,7 @@
 import getpass
 import html
 import secrets
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from jnpl.cli import options
 from jnpl.cli.options import TrustCode
 from jnpl.internal.errors import InputError
+from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
@@ -53,6 +55,8 @@ def review(
     Decisions are kept in review.sqlite in the run folder, each as soon as it is made. jnpl apply RUN writes the labels
     that follow from them, and jnpl find or jnpl train with --review RUN trusts them. Ctrl-C ends the server.
     """
+    if sys.stderr.isatty():
+        typer.echo(f"opening run {visible(run)} ...", err=True)
     from jnpl.run_folder import RunFolder
 
     folder = RunFolder(run)

@@ -20,9 +20,12 @@ from jnpl.run_folder import RunFolder
 SUSPECT_COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
 _PAIRS = 5
 _FEW = 100  # samples, below which quality is not calibrated
+_TOO_FEW = 10  # samples, below which nothing can be said
+_BUDGET = 20  # labels of the command that shows the most doubtful ones
 _EXCERPT = 70  # characters of a text or row in the list
 _ASKED = 20  # samples to ask another annotator about
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
+_REPEATED = 0.1  # share of different samples up to which the summary mentions that there are few
 OVERLAP = 0.1  # share of samples of unclear class from which the summary mentions it
 _UNEVEN = 3  # ratio of the largest to the smallest class above which the summary mentions it
 
@@ -47,17 +50,17 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
     if issues and top:
         console.print(worst_labels(findings, findings.worst_positions(min(top, issues)).tolist()))
-    _show_files(console, run, issues)
+    _show_files(console, run, issues, result["samples"])
 
 
-def _show_files(console: Console, run: RunFolder, issues: int) -> None:
+def _show_files(console: Console, run: RunFolder, issues: int, samples: int) -> None:
     """Print where the results are, and what to do next."""
     console.print(f"all labels with their quality: {visible(run.path / 'findings.csv')}")
     if run.report_page.is_file():
         console.print(f"report:                        {visible(run.report_page)}")
     name = visible(shlex.quote(str(run.path)))
     if not issues:
-        console.print(f"to see the most doubtful ones: jnpl report {name} --budget 20")
+        console.print(f"to see the most doubtful ones: jnpl report {name} --budget {min(_BUDGET, samples)}")
     else:
         console.print(f"to decide on a page:           jnpl review {name}")
         console.print(f"to correct labels:             jnpl apply {name}")
@@ -105,7 +108,9 @@ def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[s
             f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
     if (scored := int(np.count_nonzero(~np.isnan(findings.label_quality)))) < _FEW:
-        lines.append(f"only {scored} samples: too few to estimate how many labels are wrong; the order is a hint")
+        which = "samples" if scored != 1 else "sample"
+        what = "judge" if scored < _TOO_FEW else "estimate how many labels are wrong"
+        lines.insert(0, f"only {scored} {which}: too few to {what}; the order is a hint")
     if (expected := findings.expected_wrong) is not None and issues:
         them = "of these labels are" if issues > 1 else "of them is"
         lines.append(f"about {expected:,.0f} {them} expected to be truly wrong: look before you change them")
@@ -188,7 +193,7 @@ def show_tags(result: dict[str, Any], run: RunFolder, top: int) -> None:
             cells = (Text(visible(row[name])) for name in ("id", "tag", "kind"))
             table.add_row(*cells, rounded(row["quality"]))
         console.print(table)
-    _show_files(console, run, counts["issues"])
+    _show_files(console, run, counts["issues"], counts["samples"])
 
 
 def tag_facts(run: RunFolder, top: int) -> dict[str, Any]:
@@ -243,6 +248,8 @@ def _data_notes(run: RunFolder) -> list[str]:
     facts, lines = run.data_facts, []
     if facts.held_out and not facts.true_labels:
         lines.append(f"tested on {len(facts.held_out):,} held-out samples, whose labels may also be wrong")
+    if facts.samples and facts.different_samples and facts.different_samples <= _REPEATED * facts.samples:
+        lines.append(f"{facts.samples:,} samples, but only {facts.different_samples:,} different ones")
     if same := facts.conflicting_samples:
         kept = "keep one label for each (Duplicates in the report)"
         lines.append(f"{same:,} samples have the same content as a sample with another label: {kept}")

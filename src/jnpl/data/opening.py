@@ -75,17 +75,17 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
     source = with_one_spelling(source, merge=options.merge_classes)
     if len(source.class_names) < 2 and not options.one_class:
         raise InputError(f"{source.name} has 1 class; at least 2 are needed")
-    _refuse_identifiers(source, data, options)
+    refuse_identifiers(source, data, options)
     return source
 
 
-def _refuse_identifiers(source: Source, data: Any, options: OpenOptions) -> None:
-    """Refuse labels most of which are on one sample only: nothing can be learnt from them."""
+def refuse_identifiers(source: Source, data: Any = None, options: OpenOptions | None = None) -> None:
+    """Refuse labels of more than 20 samples if more than half of the samples have one of their own."""
     counts, samples = np.bincount(source.labels), len(source)
     if samples <= _FEW_SAMPLES or 2 * np.count_nonzero(counts == 1) <= samples:
         return
     values = np.count_nonzero(counts)
-    form = _form_of(data)
+    form, options = _form_of(data), options or OpenOptions()
     if form is None or "label_column" not in form.options or options.labels or options.label_columns:
         many = f"{source.name} has {values:,} different labels for {samples:,} samples"
         raise InputError(f"{many}: they look like identifiers, not classes")

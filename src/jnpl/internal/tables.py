@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import difflib
 import gzip
 import json
 import logging
@@ -28,6 +29,7 @@ SUFFIXES = (".csv", ".parquet", ".json")  # of tables that jnpl writes and reads
 DATA_SUFFIXES = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")  # of tables of samples
 _UTF_8, _WINDOWS = "utf-8-sig", "cp1252"
 _HEAD, _ZEROS = 4096, 0.1  # bytes by which UTF-16 is told, and share of zeros
+NAMED = 6  # columns that a message names
 _LOG = logging.getLogger("jnpl")
 # A spreadsheet runs a cell that starts like this as a formula (OWASP, "CSV Injection"). Leading apostrophes count too,
 # so that `unescaped` can remove exactly one.
@@ -220,6 +222,11 @@ def suffix_of(path: str | os.PathLike[str], only: str | None = None) -> str:
     return suffix
 
 
+def listed(names: list[str], most: int = 20) -> str:
+    """Return names in one line, the first ones if there are many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def require_columns(columns: Iterable[object], wanted: Iterable[str], where: str) -> None:
     """Raise an InputError unless a table, called `where`, has all wanted columns.
 
@@ -233,7 +240,10 @@ def require_columns(columns: Iterable[object], wanted: Iterable[str], where: str
     hint = "; commas separate the columns of a .csv, tabs those of a .tsv" if other else ""
     for column in wanted:
         if column not in names:
-            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(names) or 'none'}{hint}")
+            near = difflib.get_close_matches(str(column), names, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            shown = listed(names, NAMED) or "none"
+            raise InputError(f"{where} has no column {column!r}; its columns are {shown}{hint or meant}")
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_o
 from jnpl.data.sources.images import names_image
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import StoredFacts, check_facts
+from jnpl.internal.tables import listed, require_columns
 
 ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0", "rownames", "rowid")  # of columns that only number the rows
 MOST_LEVELS = 50  # of a category; rarer ones share a feature
@@ -386,15 +387,8 @@ def _summary(column: Column) -> str:
     return f"{column.name} ({len(column.levels)}{', rare ones together' if column.other else ''})"
 
 
-def listed(names: list[str], most: int = 20) -> str:
-    """Return names in one line, the first ones if there are many."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def _cells(frame: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
-    if name not in frame.columns:
-        shown = listed([str(column) for column in frame.columns]) or "none"
-        raise InputError(f"{where} has no column {name!r}; its columns are {shown}")
+    require_columns(frame.columns, [name], where)
     cells = frame[name]
     if not isinstance(cells, pd.Series):
         raise InputError(f"{where} has {cells.shape[1]} columns named {name!r}")

@@ -19,7 +19,7 @@ from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import group_names, is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
-from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, listed, lone_text
+from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, lone_text
 from jnpl.data.sources.images import absolute, any_exists, are_image_paths, file_samples
 from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
@@ -28,7 +28,7 @@ from jnpl.data.split import SplitColumn, divide, find_split
 from jnpl.data.tags import Mask, Tags, are_lists, tags_of_columns, tags_of_lists
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
-from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, is_missing, load_table, require_columns
+from jnpl.internal.tables import DATA_SUFFIXES, NAMED, data_suffix, is_missing, listed, load_table, require_columns
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 EMBEDDING_NAMES = ("embedding", "embeddings")
@@ -229,7 +229,7 @@ def _new_samples(table: Table, model: ModelInputs) -> dict[str, Any]:
 def _new_texts(table: Table, model: ModelInputs) -> dict[str, Any]:
     column = model.options.text_column or guess_text_column(table.frame, {table.label_column}, model.classes)
     if column is None:
-        shown = ", ".join(table.frame.columns)
+        shown = listed(list(table.frame.columns), NAMED)
         raise InputError(
             f"the model was trained on texts: text_column (--text-column) names the column of {table.where} that "
             f"holds them (there are {shown})"
@@ -247,7 +247,9 @@ def _new_vectors(table: Table, model: ModelInputs) -> dict[str, Any]:
             raise InputError(f"{', '.join(sorted(named))} has no meaning here: {reason}")
         encoding = Encoding.from_dict(model.encoding)
         if not {column.name for column in encoding.columns} & set(frame.columns):
-            trained_on, there = listed([column.name for column in encoding.columns]), listed(list(frame.columns))
+            trained_on, there = (
+                listed(names, NAMED) for names in ([column.name for column in encoding.columns], list(frame.columns))
+            )
             raise InputError(f"the model was trained on a table of {trained_on}; {where} has only {there}")
         return {"inputs": InMemory(encoding.apply(frame, where))}
     tags = set(map(str, model.classes)) if model.several else set()
@@ -272,7 +274,7 @@ def _new_images(table: Table, column: str | None) -> dict[str, Any]:
     inside = (name for name in frame.columns if holds_images(frame[name]))
     column = column or next(named, None) or next(inside, None)
     if column is None:
-        shown = ", ".join(frame.columns)
+        shown = listed(list(frame.columns), NAMED)
         raise InputError(
             f"the model was trained on images, and {table.where} is a table: give a folder of images, or name the "
             f"column of paths or bytes with image_column, --image-column (there are {shown})"

@@ -149,7 +149,9 @@ def _next_steps(run: RunFolder, findings: Findings) -> list[tuple[str, str]]:
         return []
     name = text.plain(shlex.quote(str(run.path)), 300)
     if not findings.is_label_issue.any():
-        return [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
+        return [
+            (f"jnpl report {name} --budget {min(20, len(findings.is_label_issue))}", "shows the most doubtful labels")
+        ]
     return [
         (f"jnpl review {name}", "to decide about the suspects on a page"),
         (f"jnpl apply {name}", "to write the corrected labels"),
