@@ -121,7 +121,9 @@ def test_one_epoch_is_a_dot_in_the_middle():
 def test_stages_and_several_methods():
     lines = [{"epoch": number, "stage": "nl" if number < 2 else "selnl", "loss": 1.0} for number in range(4)]
     chart = charts.curves("Loss", lines, ["loss"], share=False)
-    assert chart.note == "Dashed lines: nl, then selnl."
+    assert chart.note == (
+        "Dashed lines: nl, then selnl. Each stage has a loss of its own: a jump at a line is no failure."
+    )
     assert chart.marks[1].at == pytest.approx(200 / 3, abs=1e-3)
     lines = [
         {"seed": seed, "method": method, "epoch": epoch, "test_accuracy": 0.5 + seed / 10}

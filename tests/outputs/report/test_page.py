@@ -15,7 +15,7 @@ from jnpl.internal.errors import InputError
 from jnpl.outputs.report import page
 from jnpl.run_folder import RunFolder
 
-VOID = {"meta", "link", "img", "br"}
+VOID = {"wbr", "meta", "link", "img", "br"}
 SECTIONS = {"quality", "suspects", "classes", "problems", "training", "repeat"}
 
 

@@ -278,6 +278,20 @@ def test_learning_ranks_anew_and_keeps_decisions(visit, learning):
         assert listed[position]["quality"] == pytest.approx(qualities[position])
 
 
+def test_a_key_right_after_escape_counts(visit, make_run, serve):
+    run = make_run()
+    page = visit(serve(run))
+    for key in ("c", "?"):
+        for each in (key, "Escape", "k"):  # without a pause
+            page.keyboard.press(each)
+        page.locator("#toast.shown", has_text="Saved: kept").wait_for(timeout=5000)
+        press(page, "z")
+        assert stored(run) == {}
+    for each in ("c", "Escape", "g"):
+        page.keyboard.press(each)
+    page.locator(".pick").first.wait_for(timeout=5000)
+
+
 def test_learning_after_fifty_decisions(visit, learning):
     client, run, _ = learning
     page = visit(client)

@@ -189,6 +189,7 @@ def curves(title: str, lines: Lines, keys: Iterable[str], *, share: bool) -> Cha
         for number, (name, series) in enumerate(drawn)
     )
     stages = _stages(kept, epochs, x_at)
+    another = "" if share else " Each stage has a loss of its own: a jump at a line is no failure."
     return Chart(
         title=title,
         summary=f"{title} over {text.counted(len(set(epochs)), 'epoch', 'epochs')}, at the end "
@@ -201,7 +202,7 @@ def curves(title: str, lines: Lines, keys: Iterable[str], *, share: bool) -> Cha
         legend=tuple(LegendEntry(f"line-{line.number}", f"{line.name}: {line.last}") for line in made),
         lines=made,
         marks=tuple(Mark(stage.at, "stage") for stage in stages),
-        note=f"Dashed lines: {', then '.join(stage.text for stage in stages)}." if stages else "",
+        note=f"Dashed lines: {', then '.join(stage.text for stage in stages)}.{another}" if stages else "",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
 from functools import cache
 from importlib import resources
@@ -71,9 +72,19 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        percent=text.percent, quality=text.quality, plain=text.plain, counted=text.counted, duration=text.duration
+        percent=text.percent,
+        quality=text.quality,
+        plain=text.plain,
+        counted=text.counted,
+        duration=text.duration,
+        breakable=_breakable,
     )
     return environment.get_template("report.html.j2")
+
+
+def _breakable(name: str) -> Markup:
+    """Let a file name break after its folders and before its extension, not in it."""
+    return Markup("<wbr>").join(re.split(r"(?<=[/_])|(?=\.\w{1,5}$)", name))
 
 
 def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:

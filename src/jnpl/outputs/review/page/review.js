@@ -400,6 +400,8 @@
     showPending();
     remember();
   }
+  // A file name breaks after its folders and before its extension, not in it.
+  const breakable = (id) => id.split(/(?<=[/_])|(?=\.\w{1,5}$)/).flatMap((part, at) => (at ? [make("wbr"), part] : [part]));
   function card(item, index) {
     const pick = make("button", { class: "pick", "data-position": item.position, tabindex: index ? -1 : 0,
       on: { click: () => toggle(item.position), focus: (event) => rove(event.currentTarget) } },
@@ -407,7 +409,7 @@
     const more = make("button", { class: "more", "aria-label": `All choices for ${item.id}`, text: "…", on: { click: () => choose(item.position) } });
     return make("li", { class: "card" }, pick, make("div", { class: "labelling" }, make("p", { class: "change" }, bdi(item.given, "given"), make("span", { class: "arrow", text: " → " }),
       item.suggested === item.given ? make("span", { class: "doubt", text: item.suspect ? "unclear" : "looks right" }) : bdi(item.suggested, item.unclear ? "doubt" : "suggested")), more),
-      make("p", { class: "small" }, item.suggested === item.given ? `quality ${quality(item.quality)}` : `${item.unclear ? "unclear, " : ""}confidence ${percent(item.confidence)}`), make("p", { class: "id" }, make("bdi", { text: item.id })));
+      make("p", { class: "small" }, item.suggested === item.given ? `quality ${quality(item.quality)}` : `${item.unclear ? "unclear, " : ""}confidence ${percent(item.confidence)}`), make("p", { class: "id" }, make("bdi", {}, ...breakable(item.id))));
   }
   function rove(focused) {
     for (const pick of at("cards").querySelectorAll(".pick")) pick.tabIndex = pick === focused ? 0 : -1;
@@ -583,8 +585,8 @@
   };
   const oneKeys = { a: "accept", k: "keep", c: "other", d: "drop", u: "unsure", s: "similar", e: "enlarge", ArrowLeft: "previous", ArrowRight: "next" };
   function onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    const target = event.target;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const target = event.target.closest("dialog") ? document.body : event.target;  // focus leaves a closed dialog later
     if (target.closest("input, select, textarea, summary, a") ) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const run = (action) => { event.preventDefault(); actions[action](); };

@@ -31,6 +31,7 @@ window.jnplPage = (() => {
     const what = item.content;
     if (what.kind === "image") {
       const image = make("img", { src: `/image/${item.position}${small ? "?small=true" : ""}`, alt: small ? "" : `Sample ${item.id}`, decoding: "async" });
+      image.addEventListener("load", () => { image.style.maxHeight = `${Math.max(3 * image.naturalHeight, 240)}px`; });  // not all blur
       image.addEventListener("error", () => image.replaceWith(make("p", { class: "none", text: "no picture" })));
       return image;
     }
