@@ -83,8 +83,8 @@ def _template() -> Template:
 
 
 def _breakable(name: str) -> Markup:
-    """Let a file name break after its folders and before its extension, not in it."""
-    return Markup("<wbr>").join(re.split(r"(?<=[/_])|(?=\.\w{1,5}$)", name))
+    """Let a file name break after its folder and before its extension, not in it."""
+    return Markup("<wbr>").join(re.split(r"(?<=/)(?=[^/]+$)|(?=\.\w{1,5}$)", name))
 
 
 def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
