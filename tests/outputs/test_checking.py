@@ -1,3 +1,6 @@
+import json
+from shutil import copytree
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,6 +8,7 @@ from sklearn.metrics import average_precision_score
 from tests.helpers.checked import CLASSES, bad_batch, frame
 
 from jnpl import check
+from jnpl.analysis.leaks import column_lines
 from jnpl.api.check import check_data
 from jnpl.internal.errors import InputError
 from jnpl.pipeline import Origin
@@ -51,11 +55,16 @@ def test_a_column_that_gives_the_label_away_is_a_leak(checked_run, tmp_path):
         .assign(a=lambda table: table["label"].map({"ant": 1.0, "bee": 2.0, "cow": 3.0}))
     )
     batch = checked(checked_run, rows)
-    assert batch.signals["leaks"].startswith("column 'a' predicts the label in 100 % of the rows")
+    assert batch.signals["leaks"] == "column 'a' predicts the label in 100 % of the rows, and did not in the run"
     batch.write(RunFolder(tmp_path / "check"), Origin())
     choices = RunFolder(tmp_path / "check").data_facts.choices  # the report has the line where samples are compared
     assert not any("predicts the label" in line for line in choices)
     assert "leaks" not in checked(checked_run, rows[:90]).signals  # few rows may agree by chance
+    run = copytree(checked_run, tmp_path / "run")
+    facts = json.loads((run / "data.json").read_text())
+    facts["choices"] += column_lines(batch.data.source)  # the run was told so, and kept the column
+    (run / "data.json").write_text(json.dumps(facts))
+    assert "leaks" not in checked(run, rows).signals
 
 
 def test_a_handful_is_judged_by_the_noise_of_the_run(checked_run):

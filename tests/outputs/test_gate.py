@@ -120,8 +120,10 @@ def test_what_was_written_before_and_empty_files_may_be_replaced(kind, write, ba
 
 
 def test_what_cannot_be_told_does_not_pass(batch):
-    alone = replace(batch, facts={**batch.facts, "compared": False})
+    signals = {name: line for name, line in batch.signals.items() if name == "leaks"}  # a column tells the label, say
+    alone = replace(batch, facts={**batch.facts, "compared": False, "signals": signals})
     assert len(gate.reasons(alone, None, ("new-issues",))) == 1
-    for name in ("leaks", "unknown-classes", "shift"):
+    assert gate.reasons(alone, None, ("leaks",)) == [signals["leaks"]]
+    for name in ("unknown-classes", "shift"):
         with pytest.raises(InputError, match=f"--fail-on {name} cannot be told by the run .* keeps no vectors"):
             gate.reasons(alone, None, (name,))

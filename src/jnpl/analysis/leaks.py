@@ -12,6 +12,8 @@ from jnpl.analysis.problems import common_samples
 from jnpl.data.source import Labels, Source
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pandas as pd
 
 _SURE = 0.99  # share of the labels that a column predicts
@@ -56,10 +58,23 @@ def warn_of_leaks(source: Source) -> None:
 def column_lines(source: Source) -> list[str]:
     """Return a line for each column that predicts the label."""
     return [
-        f"column {name!r} predicts the label in {100 * share:.3g} % of the rows: if it tells it, leave it out with "
+        f"{_predicts(name)} {100 * share:.3g} % of the rows: if it tells it, leave it out with "
         f"--exclude {shlex.quote(name)} (exclude)"
         for name, share in label_columns(source).items()
     ]
+
+
+def new_column_lines(source: Source, lines: Collection[str]) -> list[str]:
+    """Return a line for each column that predicts the label, but not in a run, by the lines on its data."""
+    return [
+        f"{_predicts(name)} {100 * share:.3g} % of the rows, and did not in the run"
+        for name, share in label_columns(source).items()
+        if not any(line.startswith(_predicts(name)) for line in lines)
+    ]
+
+
+def _predicts(name: str) -> str:
+    return f"column {name!r} predicts the label in"
 
 
 def _share(cells: pd.Series[Any], labels: Labels) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from jnpl.analysis.leaks import column_lines
+from jnpl.analysis.leaks import new_column_lines
 from jnpl.analysis.reference import Comparison, Reference, class_mix_test, compare
 from jnpl.data.join import with_classes_of
 from jnpl.data.split import part
@@ -111,7 +111,7 @@ def check_samples(
     reference = Reference.load(file) if file.exists() and embedded.kind == "vector" else None
     findings, unlikely = _judged(run, model, embedded, reference, seed)
     comparison = None if reference is None else compare(reference, embedded, seed)
-    columns = column_lines(source) if len(source) >= MIN_CALIBRATED else []
+    columns = new_column_lines(source, run.data_facts.choices) if len(source) >= MIN_CALIBRATED else []
     facts = _facts(run, findings, unlikely, comparison, len(model.classes), columns)
     return CheckedBatch(findings, facts, EmbeddedData(source, embedded, [], {}, []))
 

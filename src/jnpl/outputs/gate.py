@@ -82,6 +82,7 @@ def reasons(
 
     With `fail_above`, the whole 90 % interval of the noise rate must lie above it. `new-issues` are labels that are
     very unlikely to be right. Of clean batches at most one in 20 fails by each. Samples in the baseline do not count.
+    A run without vectors cannot tell that all is well: what it does not tell is an InputError.
     """
     lines, findings = [], batch.findings
     if fail_above is not None:
@@ -100,7 +101,7 @@ def reasons(
     issues = [str(findings.ids[at]) for at in new_issues(batch, baseline).tolist()]
     issues = [name for name in issues if name in alarming]
     for name in fail_on:
-        if name != "new-issues" and not batch.facts["compared"]:
+        if name not in ("new-issues", *batch.signals) and not batch.facts["compared"]:
             reason = "it keeps no vectors of its samples"
             raise InputError(f"--fail-on {name} cannot be told by the run {batch.facts['run']!r}: {reason}")
         if name == "new-issues" and issues:
