@@ -186,11 +186,13 @@ def test_paths_of_images_and_texts_in_a_list_or_a_lone_column(tmp_path):
     assert model.predict(texts).tolist() == model.predict(texts["note"].tolist()).tolist()
 
 
-def test_memory_that_must_not_be_written_to():
+def test_memory_that_must_not_be_written_to(request):
+    request.addfinalizer(lambda: torch.set_warn_always(False))
+    torch.set_warn_always(True)  # PyTorch warns of it, as a rule once per process
     x, y, _ = blobs()
     x = x.astype(np.float32)
     x.flags.writeable = False
-    model = quick().fit(x, y)  # PyTorch would warn
+    model = quick().fit(x, y)
     assert model.predict(x).shape == (120,)
 
 

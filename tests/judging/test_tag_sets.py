@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.helpers.tag_runs import tag_findings
 
@@ -48,6 +49,15 @@ def test_findings_on_sets():
     assert decided.pair_findings.is_decided.sum(1).tolist() == [0, 3, *[0] * 22]
     assert not decided.is_label_issue[1]
     assert TagSetFindings.of(decided.pair_findings).is_decided.tolist() == decided.is_decided.tolist()
+
+
+def test_a_part_of_the_samples_has_their_tags():
+    tags = tag_findings(paths=np.array([f"{at}.png" for at in range(24)]))
+    findings = TagSetFindings.of(replace(tags, decided=np.arange(72).reshape(24, 3) % 5 == 0))
+    part = findings.part([4, 1])
+    pd.testing.assert_frame_equal(part.table, findings.table.iloc[[4, 1]].reset_index(drop=True))
+    assert part.tags.paths.tolist() == ["4.png", "1.png"]
+    assert part.issues_of(1) == findings.issues_of(1) == [1, 0]
 
 
 def test_which_tags_are_turned_over_without_a_person():

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.helpers.runs import findings
@@ -168,6 +169,14 @@ def test_files_that_were_held_out_come_last():
     every = with_held_out(findings(paths=PATHS), [LabelledSample(id="aa.png", label="eel")])[0]
     assert every.paths.tolist() == every.ids.tolist() == [*PATHS, "aa.png"]
     assert labels(correct(every)) == ["cat", "dog", "eel", "dog", "dog", "eel", "eel"]
+
+
+def test_held_out_rows_have_no_group_and_no_votes():
+    seen = replace(findings(ids=[0, 1, 3, 4, 6, 7]), groups={"by": np.array(list("aabbcc"), object)})
+    every, _ = with_held_out(replace(seen, votes={"ann": seen.given_labels}), [LabelledSample(id=2, label="dog")])
+    assert every.groups["by"].tolist() == ["a", "a", None, "b", "b", "c", "c"]
+    assert every.votes["ann"].tolist() == [0, 0, -1, 0, 1, 1, 2]
+    assert every.by_group("by")["samples"].sum() == 6
 
 
 @pytest.mark.parametrize("held", [{"id": 9, "label": "cow"}, {"id": "x", "label": "cat"}])

@@ -170,8 +170,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         else:
             if listed is None:
                 values = as_inputs(X, "X")
-                # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
-                inputs: Inputs = InMemory(values if len(kept) == len(X) and values.flags.writeable else values[kept])
+                inputs: Inputs = InMemory(values if len(kept) == len(X) else values[kept])
             else:
                 inputs = listed["inputs"].select(kept)
             source = Source("X", inputs, **facts)
@@ -230,7 +229,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             values = as_inputs(X, "X")
             if self.input_shape_ and values.shape[1:] != self.input_shape_:
                 raise InputError(f"X has samples of shape {values.shape[1:]}, but was fitted with {self.input_shape_}")
-            inputs = InMemory(values if values.flags.writeable else values.copy())  # PyTorch would warn
+            inputs = InMemory(values)
         none = np.zeros(len(inputs), np.int64)
         return Source("X", inputs, none, tuple(self.description_["classes"]), np.arange(len(inputs)))
 

@@ -541,7 +541,7 @@ class Findings:
     def part(self, positions: npt.ArrayLike) -> Findings:
         """Return the findings of some samples, by position (M,), with the same threshold."""
         rows, changed = np.asarray(positions, np.int64), dict[str, Any]()
-        for name in (entry.name for entry in fields(self) if entry.name not in _OF_ALL):
+        for name in (entry.name for entry in fields(Findings) if entry.name not in _OF_ALL):
             if (of := getattr(self, name)) is not None:
                 changed[name] = {key: values[rows] for key, values in of.items()} if isinstance(of, dict) else of[rows]
         return replace(self, **changed)

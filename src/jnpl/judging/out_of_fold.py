@@ -14,6 +14,7 @@ import torch
 
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.errors import InputError
+from jnpl.internal.tensors import as_tensor
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import even_weights
 from jnpl.losses.short_training import WarmUp, cross_entropy_share
@@ -61,7 +62,7 @@ def out_of_fold(
     if values.ndim != 2 or given.shape != values.shape[:1] or len(given) < 2:
         raise InputError(f"vectors must be (N, F) and labels (N,), N >= 2, not {values.shape} and {given.shape}")
     fold_of = torch.from_numpy(deal_folds(given, min(folds, len(given)), seed))
-    x, y, samples = torch.from_numpy(values), torch.from_numpy(given.astype(np.int64)), len(given)
+    x, y, samples = as_tensor(values), torch.from_numpy(given.astype(np.int64)), len(given)
     heads = HeadMatrix(linear(x.shape[1], num_classes), samples, fold_of)
     class_weight = even_weights(y, num_classes)
     plan = load_recipe(EMBEDDINGS).train

@@ -11,6 +11,7 @@ from torch import nn
 
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.devices import threads_for
+from jnpl.internal.tensors import as_tensor
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.losses import functional as JF
 from jnpl.models.head_matrix import HeadMatrix
@@ -61,7 +62,7 @@ def train_tag_heads(
         >>> bool(train_tag_heads(x, given, load_recipe("fast-embeddings").train).unseen[0, 0] > 0.5)
         True
     """
-    x, y, samples = torch.from_numpy(vectors), torch.from_numpy(tags).float(), len(tags)
+    x, y, samples = as_tensor(vectors), torch.from_numpy(tags).float(), len(tags)
     head = linear(vectors.shape[1], tags.shape[1])
     share = y.mean(0).clamp(1 / (2 * samples), 1 - 1 / (2 * samples))
     head.bias.data = torch.logit(share)

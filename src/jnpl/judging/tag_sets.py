@@ -139,6 +139,16 @@ class TagSetFindings(Findings):
         """The findings on every tag; those of samples that a person has decided about are decided."""
         return replace(self.tags, decided=self.tags.is_decided | self.is_decided[:, None])
 
+    def part(self, positions: npt.ArrayLike) -> TagSetFindings:
+        """Return the findings of some samples, by position (M,), with the same threshold."""
+        rows, of_samples = np.asarray(positions, np.int64), dict[str, Any]()
+        for name in ("given", "quality", "ids", "paths", "unreadable", "decided", "index"):
+            if (values := getattr(self.tags, name)) is not None:
+                of_samples[name] = values[rows]
+        chosen = super().part(rows)
+        assert isinstance(chosen, TagSetFindings)  # noqa: S101 - for mypy
+        return replace(chosen, tags=replace(self.tags, **of_samples))
+
     def issues_of(self, position: int) -> list[int]:
         """Return the tags of a sample that look wrong, worst first."""
         issues = np.flatnonzero(self.tags.is_issue[position])

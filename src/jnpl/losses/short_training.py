@@ -9,10 +9,12 @@ predicted in the last epoch, counted by class.
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from jnpl.internal.tensors import PlainState
 
 FEW_CLASSES = 10  # up to as many, no cross-entropy
 MAX_CONFUSION = 500  # classes up to which mistakes are counted by pair
@@ -24,21 +26,6 @@ _LONG_FADE = 0.5  # share of the epochs in which cross-entropy fades where mista
 # A class with at least this many given labels is lost if it is predicted less often than this share of them.
 _LOST_COUNT, _LOST_SHARE = 50, 0.1
 _LOST_CLASSES = 0.05  # share of the classes that may be lost before it counts as a collapse
-
-
-class PlainState(nn.Module):
-    """The attributes named in `state` are plain numbers, which a step reads without waiting; checkpoints hold them."""
-
-    state: ClassVar[tuple[str, ...]]
-
-    def get_extra_state(self) -> Tensor:
-        """Return what checkpoints hold."""
-        return torch.tensor([getattr(self, name) for name in self.state], dtype=torch.float64)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Continue from a checkpoint."""
-        for name, value in zip(self.state, state.view(-1).tolist(), strict=True):
-            setattr(self, name, type(getattr(self, name))(value))
 
 
 class EpochTotals(NamedTuple):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from jnpl.data.loading.augment import View
 from jnpl.data.loading.batches import Batch
 from jnpl.internal.settings import MethodSettings
-from jnpl.losses.short_training import PlainState
+from jnpl.internal.tensors import PlainState
 
 __all__ = [
     "Method",

@@ -253,6 +253,9 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> tup
     more: dict[str, Any] = {
         name: joined(ours, theirs) for name, theirs in optional.items() if (ours := getattr(findings, name)) is not None
     }
+    for name, none in (("groups", np.full(len(held_out), None, object)), ("votes", np.full(len(held_out), -1))):
+        if (by_name := getattr(findings, name)) is not None:
+            more[name] = {key: joined(ours, none) for key, ours in by_name.items()}
     if isinstance(findings, TagSetFindings):
         more["tags"] = findings.tags.joined(every, findings.sets.mask(given_labels), order)
     whole = replace(

@@ -17,6 +17,7 @@ from torch import nn
 from jnpl.data.loading.augment import EmbeddingViews
 from jnpl.data.loading.feed import Feed
 from jnpl.internal.errors import LearningError
+from jnpl.internal.tensors import as_tensor
 from jnpl.models.head_matrix import HeadMatrix
 from jnpl.training.loop import LoopCallback, Position
 from jnpl.training.phases import Phase
@@ -68,7 +69,7 @@ def in_blocks(feed: Feed, before: Feed | None = None) -> Feed:
         ready = np.empty(values.shape, np.float32)
         for start in range(0, len(values), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            ready[rows] = transform.standardized(torch.from_numpy(values[rows])).numpy()
+            ready[rows] = transform.standardized(as_tensor(values[rows])).numpy()
         feed = replace(feed, prepared=replace(prepared, values=ready), transform=replace(transform, done=True))
     return replace(feed, batch_size=max(_BLOCK // feed.batch_size, 1) * feed.batch_size)
 

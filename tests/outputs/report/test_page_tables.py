@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.helpers.tag_runs import tag_findings
 
 from jnpl import Findings
 from jnpl.internal.pictures import encoded
+from jnpl.judging.tag_sets import TagSetFindings
 from jnpl.outputs.report import page_tables
 from jnpl.run_folder import DataFacts, TableRows
 
@@ -146,3 +148,14 @@ def test_the_log_as_a_table():
     assert names == ["epoch", "loss", "test accuracy"]
     assert (len(rows), rows[0], rows[-1]) == (100, ["1", "1", "0.5"], ["1000", "0.001", "0.5"])
     assert page_tables.epochs([]) == ([], [])
+
+
+def test_the_filters_of_tags_leave_out_suspects_without_an_open_tag():
+    tags = tag_findings()
+    found = TagSetFindings.of(replace(tags, decided=tags.is_issue & (np.arange(24) == 0)[:, None]))
+    assert found.is_label_issue[0]
+    assert not found.issues_of(0)
+    made, _ = page_tables.suspects(found, page_tables.printable_names(found), {}, DataFacts(evidence={0: {9: 5}}))
+    assert [suspect.key("given") for suspect in made if suspect.id == "0"] == [""]
+    assert page_tables.filter_options(made, "given", found) == []
+    assert page_tables.filter_options(made, "suggested", found) == [(0, "cat", 1), (1, "dog", 1)]

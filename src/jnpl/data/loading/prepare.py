@@ -22,6 +22,7 @@ from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing, require_file, reserve
 from jnpl.internal.json_files import StoredFacts, check_facts, parse_json
+from jnpl.internal.tensors import as_tensor
 
 _BATCH_BYTES = 12 * 2**20  # approximate size of a batch when a whole source is read
 _AHEAD = 2  # batches that each worker reads ahead
@@ -101,7 +102,7 @@ class Prepared:
             raise InputError(_NONE.format(len(self.inputs), next(iter(broken.values()))))
 
     def _resident(self, device: torch.device | None) -> Tensor:
-        values = torch.from_numpy(self.values)
+        values = as_tensor(self.values)  # type: ignore[arg-type]  # not None here
         if device is None or device.type == "cpu" or isinstance(self.values, np.memmap):
             return values
         if device not in self._moved:

@@ -82,11 +82,11 @@ class Suspect:
     values: tuple[str, ...]
     excerpt: str | None
     examples: tuple[Example, ...]
-    tag_issues: tuple[TagIssue, ...] = ()
+    tag_issues: tuple[TagIssue, ...] | None = None  # None: the labels are classes
 
     def key(self, kind: str) -> str:
         """Return what the filter of "given" or "suggested" labels compares: numbers between spaces."""
-        if not self.tag_issues:
+        if self.tag_issues is None:
             return str(self.given_number if kind == "given" else self.suggested_number)
         tag_kind = "extra" if kind == "given" else "missing"
         return " ".join(str(issue.number) for issue in self.tag_issues if issue.kind == tag_kind)
@@ -130,10 +130,10 @@ def tags(findings: Findings) -> list[dict[str, Any]]:
     ]
 
 
-def _tag_issues(findings: Findings, position: int) -> tuple[TagIssue, ...]:
-    """Return the tags of a sample that look wrong, worst first."""
+def _tag_issues(findings: Findings, position: int) -> tuple[TagIssue, ...] | None:
+    """Return the tags of a sample that look wrong, worst first; None for classes."""
     if not isinstance(findings, TagSetFindings):
-        return ()
+        return None
     tags = findings.tags
     return tuple(
         TagIssue(
@@ -278,8 +278,10 @@ def suspects(
         if is_unclear and (other := int(findings.others[0][position])) >= 0:
             suggested, confidence = other, float(findings.others[1][position])
         issues = _tag_issues(findings, position)
-        compared = [issue.number for issue in issues[:2]] or list(dict.fromkeys((given, suggested)))
-        of_given = {issue.number for issue in issues if issue.kind == "extra"} if issues else {given}
+        compared, of_given = list(dict.fromkeys((given, suggested))), {given}
+        if issues is not None:
+            compared = [issue.number for issue in issues[:2]]
+            of_given = {issue.number for issue in issues if issue.kind == "extra"}
         made.append(
             Suspect(
                 rank=rank,
