@@ -229,6 +229,21 @@ def test_a_signal_saves_after_a_whole_step_and_the_run_goes_on_exactly(tmp_path,
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "peace" / name).read_bytes(), name
 
 
+def test_dropout_goes_on_exactly_too(tmp_path):
+    """cnn9 drops at random; neither the global generator's state nor a resume may show."""
+    source = images(24, side=28, test=False)
+    changes = ("model=cnn9", "train.batch_size=8", "train.epochs=1", "data.flip=false")
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    go(source, tmp_path / "peace", *changes)
+    assert torch.equal(torch.get_rng_state(), before)
+    interrupted(source, tmp_path / "run", 2, *changes)
+    torch.manual_seed(2)
+    go(source, tmp_path / "run", *changes)
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("peace", "run"))
+    assert one == two
+
+
 def test_saves_by_the_clock_and_by_epochs(tmp_path, monkeypatch):
     source, saved = images(), []
     original = checkpoint.save

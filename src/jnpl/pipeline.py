@@ -572,10 +572,9 @@ def write_data(
                 reference.save(draft)
             test = data.embedded.test
             if test is not None and (copies := copies_of(reference, test)):
-                are = (
-                    "is nearly or exactly a training sample" if len(copies) == 1 else "are training samples, or nearly"
-                )
-                line = f"{len(copies):,} of the {len(test):,} test samples {are}: the test accuracy is too high"
+                they_are = "is a training sample" if len(copies) == 1 else "are training samples"
+                which = f"{len(copies):,} of the {len(test):,} test samples {they_are}, or nearly"
+                line = f"{which}: the test accuracy is too high"
                 report.note(line)
                 choices = [*choices, line]
         folder.write_data(

@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import shutil
+import sys
 import warnings
 
 import pytest
@@ -119,12 +121,30 @@ def test_the_weight_travels_with_the_module():
 # --- Dtypes, training, compilation -----------------------------------------------------------------------------------
 
 
-def test_compile_with_the_draws_outside():
+@pytest.mark.parametrize("complements", SAMPLED_OR_NOT)
+@pytest.mark.parametrize("class_weight", ["none", [1.0] * 9 + [2.0]], ids=["none", "vector"])
+def test_autocast(complements, class_weight):
+    logits, labels = batch(num_classes=10, size=64, dtype=torch.float32)
+    criterion = L.JNPLLoss(10, complements=complements, class_weight=class_weight)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = criterion(logits, labels, generator=seeded())
+    assert inside.dtype == torch.float32
+    assert inside.item() == pytest.approx(criterion(logits, labels, generator=seeded()).item(), rel=1e-6)
+
+
+NEEDS_COMPILER = pytest.mark.skipif(
+    shutil.which("g++") is None or " " in sys.prefix, reason="needs g++ and a path without spaces"
+)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, NEEDS_COMPILER])])
+def test_compile_with_the_draws_outside(backend):
     torch._dynamo.reset()
     logits, labels = batch(num_classes=5, dtype=torch.float32)
     criterion = L.JNPLLoss(5, pl_weight=0.5, class_weight=[1, 2, 3, 4, 5])
     draws = criterion.draw(labels, seeded())
-    compiled = torch.compile(criterion, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(criterion, fullgraph=True, backend=backend)
     got, expected = compiled(logits, labels, draws=draws), criterion(logits, labels, draws=draws)
     assert got.item() == pytest.approx(expected.item(), rel=1e-5)
     (slopes,), (slopes_eager,) = (torch.autograd.grad(loss, logits) for loss in (got, expected))

@@ -405,7 +405,7 @@ def _responsibilities(model: NoiseModel, candidates: Candidates, rates: Floats) 
 
 def _softmax(model: NoiseModel, candidates: Candidates, exponent: float) -> tuple[Floats, Floats]:
     """Return probabilities (N, K) and that of all classes not listed (N,)."""
-    # The largest logit of a sample is a bias, which is small: nothing overflows.
+    # No logit is above the largest bias, and a prior holds those near 0: exp would overflow above 709.
     weights = np.exp(exponent * model.scale * candidates.logs + model.bias[candidates.classes])
     left = np.zeros(len(weights))
     if candidates.others:

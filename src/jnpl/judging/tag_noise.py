@@ -7,10 +7,10 @@ For every tag t and sample x, from the logit z of a network that has not seen th
 
 m_t is the probability that a true tag is missing, e_t that an absent one is given. What tells noise from overlap is the
 shape: where the network is surest, overlap ends, and noise does not. The second sigmoid is there because overlap ends
-slowly. All tags share m and e, but those have rates of their own of which the likelihood says so by more than their two
-parameters cost (BIC, Schwarz 1978). Where overlap is large the rates can hardly be told from it, extra tags least: a
-prior says that about 4 % of the given tags are extra. The 90 % intervals are the spread of fits to resampled samples
-with other w and other priors.
+slowly. All tags share m and e. A tag has rates of its own only where these raise the likelihood by more than two more
+parameters cost (BIC, Schwarz 1978). Where overlap is large the rates can hardly be told from it, least of all that of
+extra tags: a prior says that about 4 % of the given tags are extra. The 90 % intervals are the spread of fits to
+resampled samples with other w and other priors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _MOST_PAIRS, _RESAMPLED_PAIRS = 2_000_000, 200_000  # that the model, and those 
 _VARIANTS = ((0.0, 0.04), (0.1, 0.04), (0.2, 0.02), (0.2, 0.08), (0.3, 0.04), (0.3, 0.02), (0.1, 0.08), (0.2, 0.04))
 _NORMAL_90 = 1.645
 _SMALLEST = 1e-6
-_SEEN_SHARE = 0.25  # of the predictions that have seen a given tag, in the order of the given tags
+# In the order of the given tags, the weight of the logit of the head that has seen them; chosen on the texts of
+# benchmarks/tags.py, seed 0.
+_SEEN_SHARE = 0.25
 _BLOCK = 1 << 21  # pairs that are worked on at once
 
 

@@ -20,7 +20,7 @@ from jnpl.recipes.schema import DEFAULT_METHOD, Recipe
 SIDES = (16, 24, 32, 48, 64, 96, 128)  # pixels
 NAMED_RECIPE_SIDE = 64  # pixels of image files for a recipe that the user names and that gives none
 TIME_LIMIT = 20 * 60  # seconds that training on images may take on two cores; above, the images are made smaller
-CPU_SPEED = 800 * 32 * 32  # pixels per second of resnet8 on two cores
+CPU_SPEED = 800 * 32 * 32  # pixels per second that resnet8 trains on, two cores: seen once, no benchmark repeats it
 GPU_FACTOR = 50  # speed of a GPU relative to two cores
 MLP_RATE = 0.03  # for 30 epochs in batches of 64; at 0.1 an MLP memorises wrong labels (docs/results/fast.md)
 _MIN_RATE_STEPS, _MAX_RATE = 2.0, 0.1  # smallest (learning rate x steps) per class; largest learning rate

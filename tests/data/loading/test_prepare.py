@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -136,16 +135,6 @@ def test_an_array_of_the_right_size_stays_what_it_is(values, size, tmp_path):
     for index, samples in prepared.fetch([torch.tensor([2, 0])]):
         assert index.tolist() == [2, 0]
         assert samples.dtype == torch.uint8
-
-
-def test_a_read_only_array_is_fetched_without_a_warning(request):
-    request.addfinalizer(lambda: torch.set_warn_always(False))
-    torch.set_warn_always(True)  # else PyTorch warns once per process
-    values = np.ones((4, 3), np.float32)
-    values.flags.writeable = False
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        everything(prepare(source_of(InMemory(values)), None, memory_limit=0))
 
 
 def test_vectors_stay_what_they_are():

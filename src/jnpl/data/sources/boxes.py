@@ -202,8 +202,8 @@ def _read_coco(path: Path, image_root: str | os.PathLike[str] | None, *, crowds:
             kept.append((row_of[image], place, category, box))
         else:
             left_out.append(f"annotation {place}")
-    _note_left_out(path, [""] * of_crowds, "of crowds (iscrowd)")
-    _note_left_out(path, left_out)
+    _note_left_out(path, of_crowds, "of crowds (iscrowd)")
+    _note_left_out(path, len(left_out), "without an area inside the image", left_out)
     paths = list(images.values())
     return _made(path, _image_folder(path, image_root, paths), paths, stated, kept, names, shares=False)
 
@@ -288,7 +288,7 @@ def _read_yolo(path: Path) -> Boxes:
     if not labelled:
         first = str(label_file(root, images[0]))
         raise InputError(f"{str(path)!r} has images without label files, such as {first!r} for {images[0]!r}")
-    _note_left_out(path, left_out)
+    _note_left_out(path, len(left_out), "without an area inside the image", left_out)
     return _made(path, root, images, [[0, 0]] * len(images), kept, names, shares=True)
 
 
@@ -429,7 +429,7 @@ def _made(
     )
 
 
-def _note_left_out(path: Path, places: list[str], what: str = "without an area inside the image") -> None:
-    if places:
-        boxes, are = ("1 box", "is") if len(places) == 1 else (f"{len(places):,} boxes", "are")
-        _LOG.warning("%s: %s %s %s left out%s", path, boxes, what, are, places[0] and f", first {places[0]}")
+def _note_left_out(path: Path, count: int, what: str, places: Sequence[str] = ()) -> None:
+    if count:
+        boxes, are = ("1 box", "is") if count == 1 else (f"{count:,} boxes", "are")
+        _LOG.warning("%s: %s %s %s left out%s", path, boxes, what, are, f", first {places[0]}" if places else "")

@@ -240,9 +240,9 @@ class Samples:
     def examples(
         self, position: int, label: int, ranking: Ranking, count: int, decided: npt.NDArray[np.int64]
     ) -> list[int]:
-        """Return the samples nearest to one among those that are surely of a class, or surely have a tag.
+        """Return the samples nearest to one among those that surely have a label: a class, or a tag.
 
-        Those are the surest of the ranking, and those decided (N,) to have it; -1 stands where nothing is decided.
+        Surely have it the surest of the ranking, and those that somebody gave it: `decided` (N,), -1 for no decision.
         """
         pool = self._pools.get_or_make((label, ranking.number), lambda: surest(ranking.findings, label))
         pool = pool[(decided[pool] == -1) | (decided[pool] == label)]
