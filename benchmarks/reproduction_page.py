@@ -118,7 +118,7 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
         stored=str(len(features.every)),
         fig4_minutes=fig4_minutes(features),
         full=full_column(features, full),
-        state=f"{state(features)}{older(features, full)}",
+        state=state(features),
         claims=claims_table(features),
         small_verdicts=small_verdicts(small),
         two_cores=f"{hours(small.every) / 2:.1f}",
@@ -201,15 +201,6 @@ def state(features: PaperRuns) -> str:
     counts = {kind: sum((DATA_NAMES[spec.data], spec.seed) == kind for spec in left) for kind in kinds}
     names = ", ".join(f"{count} of {data} with seed {seed}" for (data, seed), count in counts.items())
     return f"**{sentence}** Missing: {names}; the same command trains them."
-
-
-def older(*scales: PaperRuns) -> str:
-    """Which stored runs were made with other settings than those of this version, in a sentence; "" without any."""
-    runs = [(every.scale.name, run.spec.variant) for every in scales for run in every.every if not run.is_current]
-    if not runs:
-        return ""
-    counts = " and ".join(f"{count} of `{variant}` at {scale}" for (scale, variant), count in Counter(runs).items())
-    return f" Of earlier settings than those of this version: {counts}."
 
 
 def candidates(path: Path = PL_PLUS, data: str = "cifar10") -> dict[str, dict[str, Any]]:

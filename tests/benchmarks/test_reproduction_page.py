@@ -54,13 +54,6 @@ def test_the_committed_results_are_whole(script):
     assert set(read(script.RESULTS)) == {spec.name for spec in wanted}
 
 
-def older_variants(runs):
-    """Only `fast` may be: it is not the paper's, and follows the default of `jnpl find`. The page names it."""
-    older = {each.spec.variant for each in runs.every if not each.is_current}
-    assert older <= {"fast"}
-    return older
-
-
 def test_the_committed_results_on_features_are_current_and_of_the_plan(script):
     """They may be a part of it: the page says what is missing."""
     wanted = specs_of(names_of("all"), SCALES["features"], None, list(SCALES["features"].stands_for))
@@ -75,9 +68,7 @@ def test_the_committed_results_on_features_are_current_and_of_the_plan(script):
 def test_the_committed_results_of_the_full_schedule_are_whole_and_drawn(script, tmp_path):
     full = script.full_of()
     wanted = specs_of(["table1"], SCALES["features-full"], None, ["cifar10"])
-    older = older_variants(full)
-    current = {each.spec.name for each in full.every if each.is_current}
-    assert current == {spec.name for spec in wanted if spec.variant not in older}
+    assert {each.spec.name for each in full.every if each.is_current} == {spec.name for spec in wanted}
     fresh = style.save(output.figure(full, "fig4"), tmp_path / "fresh.png")
     assert np.array_equal(pixels(script.IMAGES / script.image("fig4", "features-full")), pixels(fresh))
 
